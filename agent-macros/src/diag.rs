@@ -1,5 +1,4 @@
-//! Collects compile errors, so that none is lost. The form of an error is "what is wrong: what to write
-//! instead".
+//! Collects compile errors, so that none is lost. An error says "what is wrong: what to write instead".
 
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
@@ -10,7 +9,6 @@ use std::fmt::Display;
 pub(crate) struct Errors(Vec<syn::Error>);
 
 impl Errors {
-    /// Adds an error that points to `tokens`.
     pub(crate) fn at(&mut self, tokens: &impl ToTokens, message: impl Display) {
         self.0.push(syn::Error::new_spanned(tokens, message));
     }
@@ -23,7 +21,6 @@ impl Errors {
         self.0.push(error);
     }
 
-    /// Returns the value of a result. For an error, adds the error and returns `None`.
     pub(crate) fn take<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         result.map_err(|error| self.push(error)).ok()
     }
@@ -36,7 +33,6 @@ impl Errors {
         self.0.len()
     }
 
-    /// Returns the errors as `compile_error!` items, or `None` if there are none.
     pub(crate) fn finish(mut self) -> Option<TokenStream> {
         let mut list = std::mem::take(&mut self.0).into_iter();
         let mut all = list.next()?;
@@ -72,15 +68,13 @@ pub(crate) fn listed(words: &[&str], and: &str) -> String {
     }
 }
 
-/// Returns the candidate that is most similar to `word`. Returns `None` if there are no candidates, or if
-/// this candidate needs more edits than a third of its letters, rounded up.
+/// Returns the candidate that is most similar to `word`, or `None` if it needs more edits than a third of its letters, rounded up.
 pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let (distance, best) = candidates.iter().map(|known| (distance(known, word), *known)).min()?;
     (distance <= best.chars().count().div_ceil(3)).then_some(best)
 }
 
-/// Returns the number of edits (insert, delete, replace, swap of adjacent letters) from one word to the
-/// other.
+/// Returns the number of edits (insert, delete, replace, swap of adjacent letters) from one word to the other.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];

@@ -1,7 +1,7 @@
 //! Converts doc comments to text for a model.
 //!
-//! Lines of a paragraph are joined by one space; a blank line between paragraphs becomes one line break. Line breaks that have a meaning in
-//! Markdown are kept: those of list items, table rows, headings, quotes and code. Sections for people are left out, and links that only
+//! Lines of a paragraph are joined by one space; a blank line between paragraphs becomes one line break. Line breaks that have a meaning
+//! in Markdown are kept: those of list items, table rows, headings, quotes and code. Sections for people are left out, and links that only
 //! rustdoc can follow become their texts.
 
 mod links;
@@ -14,12 +14,10 @@ use crate::diag::Errors;
 use crate::tool::attr::Doc;
 use syn::{Attribute, Expr, Meta};
 
-/// One line of the docs, or a text that only the compiler can evaluate.
 #[derive(Clone)]
 enum Line {
     Known(String),
-    /// A text that only the compiler can evaluate, such as `#[doc = include_str!(…)]` or a constant. Such a
-    /// text is used unchanged, with all its sections.
+    /// A text that only the compiler can evaluate, such as `#[doc = include_str!(…)]`. The text is used unchanged, with all its sections.
     Constant(Box<Expr>),
 }
 
@@ -28,11 +26,10 @@ pub(crate) fn description(attrs: &[Attribute], errors: &mut Errors) -> Option<Te
     composed(&sections::split(&lines(attrs, errors)).0)
 }
 
-/// The texts in the doc comment of a tool.
 #[derive(Default)]
 pub(crate) struct Docs {
     pub(crate) description: Option<Text>,
-    /// The entries of `# Arguments`: names with their texts.
+    /// The names and texts in the section `# Arguments`.
     pub(crate) arguments: Vec<(String, String)>,
 }
 
@@ -85,7 +82,6 @@ fn lines(attrs: &[Attribute], errors: &mut Errors) -> Vec<Line> {
     lines
 }
 
-/// Joins the lines to one text: known lines are converted for a model, constants stay unchanged.
 fn composed(lines: &[Line]) -> Option<Text> {
     let mut pieces = Vec::new();
     let mut known: Vec<String> = Vec::new();
@@ -111,7 +107,6 @@ fn text(lines: &[String]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns whether the line opens or closes a code block.
 fn is_fence(line: &str) -> bool {
     let text = line.trim_start();
     text.starts_with("```") || text.starts_with("~~~")
@@ -137,7 +132,6 @@ fn fragment(text: &str) -> Vec<String> {
     out
 }
 
-/// The role of a line among the lines around it.
 enum Markdown<'a> {
     Blank,
     /// A line that opens or closes a code block.

@@ -1,5 +1,5 @@
-//! The expansions of the macros, one file for each kind of item, so that people can read them. A test checks that no path in them begins
-//! with a name that the user's code may define.
+//! Snapshots of the macros' expansions, one file for each kind of item. A test checks that no path in them begins with a name that the
+//! user's code may define.
 //!
 //! `UPDATE_EXPECT=1 cargo test -p agent-macros` renews the files in `agent-macros/golden`. Review the difference.
 

@@ -34,7 +34,6 @@ pub(crate) enum Value {
     List(TokenStream, Span),
 }
 
-/// The keys that an attribute accepts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Keys {
     pub(crate) known: &'static [&'static str],
@@ -144,8 +143,6 @@ pub(crate) fn choices(word: &str, words: &[&str]) -> String {
     }
 }
 
-/// Returns whether the key is accepted: the key is known and, unless it is repeatable, was not given before.
-/// Adds an error for any other key.
 fn admitted(key: &Ident, keys: Keys, seen: &mut Vec<String>, errors: &mut Errors) -> bool {
     let name = key.to_string();
     if !keys.known.contains(&name.as_str()) {
@@ -177,7 +174,6 @@ impl Entry {
         }
     }
 
-    /// Returns the text, if the option is `key = "text"`.
     pub(crate) fn literal_text(&self) -> Option<String> {
         match self.literal() {
             Some(Lit::Str(text)) => Some(text.value()),
@@ -218,7 +214,7 @@ impl Entry {
         }
     }
 
-    /// Reads a text as [`text`](Self::text) does. The text must not be blank.
+    /// Reads a text as [`text`](Self::text) does, and reports a blank one.
     pub(crate) fn some_text(&self, errors: &mut Errors) -> Option<LitStr> {
         let text = self.text(errors)?;
         if text.value().trim().is_empty() {
@@ -245,7 +241,6 @@ impl Entry {
         found
     }
 
-    /// Returns the number, if the option is of the form `key = 3`.
     pub(crate) fn literal_integer(&self) -> Option<u64> {
         match self.literal() {
             Some(Lit::Int(number)) => number.base10_parse().ok(),
@@ -253,7 +248,6 @@ impl Entry {
         }
     }
 
-    /// Returns the value, if the option is `key = true` or `key = false`.
     pub(crate) fn literal_bool(&self) -> Option<bool> {
         match self.literal() {
             Some(Lit::Bool(word)) => Some(word.value),
@@ -321,7 +315,6 @@ impl Entry {
         found
     }
 
-    /// Reads `key = "name"`, with the name of a method.
     pub(crate) fn method_name(&self, example: &str, errors: &mut Errors) -> Option<Ident> {
         let Some(Lit::Str(text)) = self.literal() else {
             self.wrong(errors, &format!("write a name in quotes: `{} = \"{example}\"`", self.key));
@@ -334,7 +327,6 @@ impl Entry {
         name
     }
 
-    /// Reads a flag: `key`, `key = true` or `key = false`.
     pub(crate) fn flag(&self, errors: &mut Errors) -> Option<bool> {
         match (&self.value, self.literal()) {
             (Value::Flag, _) => Some(true),
@@ -346,7 +338,6 @@ impl Entry {
         }
     }
 
-    /// Reads `key = some::path`.
     pub(crate) fn path(&self, example: &str, errors: &mut Errors) -> Option<Path> {
         if let Value::Equals(expr) = &self.value
             && let Expr::Path(path) = bare(expr)
@@ -367,7 +358,6 @@ impl Entry {
         None
     }
 
-    /// Reads `key = Name`.
     pub(crate) fn name(&self, example: &str, errors: &mut Errors) -> Option<Ident> {
         if let Value::Equals(expr) = &self.value
             && let Expr::Path(path) = bare(expr)
@@ -379,7 +369,6 @@ impl Entry {
         None
     }
 
-    /// Returns the tokens of `key(…)`.
     pub(crate) fn list(&self, example: &str, errors: &mut Errors) -> Option<&TokenStream> {
         match &self.value {
             Value::List(tokens, _) if !tokens.is_empty() => Some(tokens),

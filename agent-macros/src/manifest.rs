@@ -7,7 +7,6 @@ use std::path::Path;
 use std::{env, fs};
 use syn::Ident;
 
-/// The name of the library's package.
 const PACKAGE: &str = "agent";
 const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
 
@@ -116,11 +115,10 @@ impl Manifest {
         }
     }
 
-    /// Returns the name of the dependency that is the library under another name. Returns `None` if there is no such
-    /// dependency, or several, or if a dependency is named `agent`. `workspace` finds the manifest of the workspace.
+    /// Returns the name that the dependencies give to the library. Returns `None` if there is no such name, or several, or if a dependency
+    /// is named `agent`. `workspace` finds the manifest of the workspace.
     fn name_of_library(self, workspace: impl FnOnce() -> Option<Self>) -> Option<String> {
-        // In edition 2015, a path with `::` begins at the crate's root, where `extern crate` may give yet another name. So no
-        // name is returned for this edition.
+        // In edition 2015, a path with `::` begins at the crate's root, where `extern crate` may give yet another name.
         if self.edition.is_none_or(|edition| edition == "2015")
             || self.dependencies.iter().any(|dependency| dependency.key == PACKAGE)
         {
@@ -154,7 +152,6 @@ impl Dependency {
     }
 }
 
-/// Returns the text of a quoted value.
 fn text(value: &str) -> Option<String> {
     let inside = |quote| value.strip_prefix(quote)?.strip_suffix(quote).map(str::to_owned);
     inside('"').or_else(|| inside('\''))

@@ -23,7 +23,6 @@ const RULES: &[(&str, &str)] = &[
     ("null_as_empty", "NullAsEmpty"),
 ];
 
-/// A valid coercion policy.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Policy {
     base: &'static str,
@@ -32,7 +31,6 @@ pub(crate) struct Policy {
 }
 
 impl Policy {
-    /// Reads `coerce = "…"`.
     pub(crate) fn of(entry: &Entry, errors: &mut Errors) -> Option<Policy> {
         let compound = |text: &String| text.contains(['+', '-']);
         let Some(text) = entry.literal_text().filter(compound) else {
@@ -60,14 +58,13 @@ impl Policy {
         Some(Policy { base, changes })
     }
 
-    /// Returns the text of the policy, which the argument engine parses.
+    /// Returns the policy as text for the schema, from which the library parses it.
     pub(crate) fn words(&self) -> String {
         self.changes.iter().fold(self.base.to_owned(), |words, (allowed, rule)| {
             format!("{words} {} {}", if *allowed { '+' } else { '-' }, RULES[*rule].0)
         })
     }
 
-    /// Returns an expression that evaluates to the policy.
     pub(crate) fn tokens(&self, private: &Private) -> TokenStream {
         let ident = |name| Ident::new(name, Span::call_site());
         let base = ident(self.base);

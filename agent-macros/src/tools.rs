@@ -1,4 +1,4 @@
-//! Expands `tools![…]`. Paths are the types of tools; other expressions are values that are converted to tools.
+//! Expands `tools![…]`. An entry that is a path names the type of a tool; any other expression is a value that is converted to tools.
 
 use crate::path::{Private, hidden, ours};
 use crate::types::span;
@@ -8,8 +8,7 @@ use syn::parse::Parser;
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Expr, Path, Stmt, Token};
 
-/// Expands the input, which is `(CRATE) a, b::c, Expr::new()`. The first group contains `$crate`, which only the `macro_rules!` in the
-/// library can name.
+/// Expands `(CRATE) a, b::c, Expr::new()`. The first group contains `$crate`, which only a `macro_rules!` of the library can name.
 pub(crate) fn expand(input: TokenStream) -> TokenStream {
     let mut input = input.into_iter();
     let krate: Option<Path> = match input.next() {
@@ -32,7 +31,7 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
             tool_path = &group.expr;
         }
         let Expr::Path(path) = tool_path else {
-            // The braces of `{ value }` only mean that the path in the braces is a value.
+            // Braces mark a path as a value instead of a type: `{ path }`.
             let (at, entry) = match value_in_braces(&entry) {
                 Some(value) => (ours(span(value)), value),
                 None => (at, &entry),
@@ -69,7 +68,7 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
     })
 }
 
-/// Returns the expression of a block that consists of a single expression, so that compile errors are about the value, not the block.
+/// Returns the value in `{ value }`, so that compile errors point at the value and not at the braces.
 fn value_in_braces(entry: &Expr) -> Option<&Expr> {
     match entry {
         Expr::Block(block) if block.label.is_none() => match &block.block.stmts[..] {
@@ -80,7 +79,6 @@ fn value_in_braces(entry: &Expr) -> Option<&Expr> {
     }
 }
 
-/// Removes and returns the attributes, such as `#[cfg]`, of an entry that is a path, a call, a block or a struct literal.
 fn take_cfgs(entry: &mut Expr) -> Vec<Attribute> {
     let attrs = match entry {
         Expr::Path(entry) => &mut entry.attrs,

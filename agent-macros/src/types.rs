@@ -14,7 +14,6 @@ pub(crate) fn replace_self(tokens: TokenStream, with: &TokenStream) -> TokenStre
     replaced(tokens, with, &qualified)
 }
 
-/// Replaces `Self` by `with`, or by `qualified` if `::` follows.
 fn replaced(tokens: TokenStream, with: &TokenStream, qualified: &TokenStream) -> TokenStream {
     let mut tokens = tokens.into_iter().peekable();
     let mut out = TokenStream::new();
@@ -82,7 +81,6 @@ pub(crate) fn flat(tokens: TokenStream) -> TokenStream {
         .collect()
 }
 
-/// Returns whether `tokens` contain one of `names`, at any depth.
 pub(crate) fn mentions(tokens: TokenStream, names: &[&Ident]) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Ident(ident) => names.contains(&&ident),
@@ -91,7 +89,6 @@ pub(crate) fn mentions(tokens: TokenStream, names: &[&Ident]) -> bool {
     })
 }
 
-/// Returns whether `tokens` contain one of these words, at any depth. The words may be keywords.
 pub(crate) fn contains_word(tokens: TokenStream, words: &[&str]) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Ident(ident) => words.iter().any(|word| ident == word),
@@ -100,8 +97,8 @@ pub(crate) fn contains_word(tokens: TokenStream, words: &[&str]) -> bool {
     })
 }
 
-/// Replaces `'_` and the lifetimes in `declared` by `'static`: values in arguments and state own their data, and references to
-/// them can have any shorter lifetime.
+/// Replaces `'_` and the lifetimes in `declared` by `'static`. Arguments and state own their data, and references to them can have any
+/// shorter lifetime.
 pub(crate) fn make_static(ty: &mut Type, declared: &[Lifetime]) {
     struct Static<'a>(&'a [Lifetime]);
     impl VisitMut for Static<'_> {
@@ -141,7 +138,7 @@ pub(crate) fn owned(ty: &Type) -> Option<Type> {
     found.0.then_some(ty)
 }
 
-/// Returns the text of a type, of bounds or of a short expression in the usual spacing.
+/// Returns the text of a type, of trait bounds or of a short expression in the usual spacing.
 pub(crate) fn pretty(tokens: &impl ToTokens) -> String {
     let mut text = flat(tokens.to_token_stream()).to_string();
     for (from, to) in [
@@ -187,8 +184,8 @@ pub(crate) fn innermost(ty: &Type) -> &Type {
     inside.map_or(ty, innermost)
 }
 
-/// Returns the data type inside an `Arc` or `Rc` of `str` or `[T]`, because such a value is a text or a list, and not state.
-/// Returns `None` for any other type.
+/// Returns the `str` or `[T]` in an `Arc<str>` or `Arc<[T]>` (or `Rc`). Such a parameter is data from the model, and not application
+/// state.
 pub(crate) fn shared_data(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = ty else { return None };
     let last =
@@ -220,7 +217,6 @@ pub(crate) fn referenced(ty: &Type) -> Option<Type> {
     found.0
 }
 
-/// Returns whether `tokens` contain a lifetime, at any depth.
 pub(crate) fn has_lifetime(tokens: &TokenStream) -> bool {
     tokens.clone().into_iter().any(|token| match token {
         TokenTree::Punct(punct) => punct.as_char() == '\'',
@@ -229,9 +225,8 @@ pub(crate) fn has_lifetime(tokens: &TokenStream) -> bool {
     })
 }
 
-/// Returns the types in `ty` that look like maps with keys other than text. Such a type has several generic arguments, and the first
-/// argument is a tuple, an array, or a named type other than `String` and primitives. If the first argument is a named type, it is
-/// returned, too.
+/// Returns the types in `ty` that look like maps with keys other than text, each with its key type if this is a named type. Such a map has
+/// several generic arguments, and the first is a tuple, an array, or a named type other than `String` and primitives.
 pub(crate) fn with_composed_keys(ty: &Type) -> Vec<(Type, Option<Type>)> {
     struct FoundPairs(Vec<(Type, Option<Type>)>);
     impl VisitMut for FoundPairs {
@@ -262,7 +257,7 @@ pub(crate) fn span(tokens: &impl ToTokens) -> Span {
     tokens.to_token_stream().into_iter().next().map_or_else(Span::call_site, |token| token.span())
 }
 
-/// Returns the span of a type's name, which represents the type in messages.
+/// Returns the span of a type's name, at which errors about the type point.
 pub(crate) fn point(ty: &Type) -> Span {
     match ty {
         Type::Reference(reference) => point(&reference.elem),
@@ -276,7 +271,6 @@ pub(crate) fn point(ty: &Type) -> Span {
     }
 }
 
-/// Returns the tokens with another span, so that errors about the tokens point to it.
 pub(crate) fn respan(tokens: TokenStream, span: Span) -> TokenStream {
     tokens
         .into_iter()

@@ -1,13 +1,11 @@
-//! Addresses for errors, logs and `Debug` texts. They show the scheme, host and port, and the parts of the path that are ordinary words.
-//! User names, passwords and queries may be secret. So may other parts of a path, because some servers take a token in the path.
+//! URLs as errors, logs and `Debug` texts show them: scheme, host, port, and the path segments that are ordinary words. User names,
+//! passwords and queries may be secret. Some servers also take a token in the path.
 
-/// The text shown for an address that cannot be parsed, because any part of the address may be a secret.
 const UNREADABLE: &str = "[no readable URL]";
 
-/// The text shown for a part of a path that may be a secret.
 const HIDDEN: &str = "…";
 
-/// The parts of a path that are shown, besides empty parts and versions such as `v1`. Every other part is replaced by [`HIDDEN`].
+/// The path segments that are shown, besides empty ones and versions such as `v1`. Every other segment is replaced by [`HIDDEN`].
 const WORDS: [&str; 20] = [
     "anthropic",
     "api",
@@ -88,7 +86,7 @@ fn is_host(text: &str) -> bool {
         && (port.is_empty() || (port.starts_with(':') && is_port(port)))
 }
 
-/// Returns whether a part of a path is shown: an empty part, one of [`WORDS`], or a version such as `v1` or `v1beta2`.
+/// Returns whether a path segment is shown: an empty one, one of [`WORDS`], or a version such as `v1` or `v1beta2`.
 pub(crate) fn is_word(part: &str) -> bool {
     let is_version = |rest: &str| {
         let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());

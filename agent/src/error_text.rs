@@ -1,13 +1,12 @@
-//! The `Debug` text of errors. If `main` or a test returns an error, Rust prints its `Debug` text. Therefore the `Debug`
-//! text of a public error is its sentence, followed by the causes that the sentence does not name.
+//! The `Debug` text of errors. If `main` or a test returns an error, Rust prints its `Debug` text. Therefore the `Debug` text of a public
+//! error is its message, followed by the causes that the message does not name.
 
 use std::error::Error;
 use std::fmt;
 
-/// Maximum number of causes that are written. A longer chain, or a chain with a cycle, is cut.
+/// Maximum number of causes in the text. Protects against a chain of causes with a cycle.
 const MAX_CAUSES: usize = 16;
 
-/// Implements `Debug` for errors with [`write()`].
 macro_rules! debug_is_the_sentence {
     ($($error:ty),+ $(,)?) => {$(
         impl std::fmt::Debug for $error {
@@ -19,7 +18,6 @@ macro_rules! debug_is_the_sentence {
 }
 pub(crate) use debug_is_the_sentence;
 
-/// Writes the text of the error, followed by the text of each source that the text so far does not contain.
 pub(crate) fn write(error: &(dyn Error + 'static), f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str(&with_sources(error))
 }

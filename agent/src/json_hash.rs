@@ -1,5 +1,4 @@
-//! Hashes of JSON values that do not depend on the order of keys. They are computed from values, or from texts without
-//! making values.
+//! Hashes of JSON values that do not depend on the order of keys. The hash of a JSON text is computed without building a `Value`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -65,7 +64,7 @@ impl JsonHash {
     }
 }
 
-/// Returns a hash of a name and a value. Stored runs contain such hashes, so the algorithm never changes.
+/// Returns a hash that stored runs contain, so the algorithm must never change.
 #[expect(clippy::cast_possible_truncation, reason = "only the lower half is returned")]
 pub(crate) fn stored_hash(name: &str, value: &Value) -> u64 {
     let mut hash = Fnv128::new();
@@ -74,7 +73,6 @@ pub(crate) fn stored_hash(name: &str, value: &Value) -> u64 {
     hash.end().0 as u64
 }
 
-/// The hash of a list that is being computed.
 struct ListHash(Fnv128);
 
 impl ListHash {
@@ -92,8 +90,7 @@ impl ListHash {
     }
 }
 
-/// The hash of an object that is being computed. The hashes of the entries are added, because a sum does not depend on
-/// the order.
+/// Adds up the hashes of the entries, because a sum does not depend on their order.
 #[derive(Default)]
 struct ObjectHash {
     sum: u128,
@@ -112,7 +109,7 @@ impl ObjectHash {
     }
 }
 
-/// A hasher for FNV-1a with 128 bits. It hashes eight bytes at a time, because results can be long.
+/// A variant of 128-bit FNV-1a. It hashes eight bytes at a time, because the results of calls can be long.
 pub(crate) struct Fnv128(u128);
 
 impl Fnv128 {
@@ -148,7 +145,6 @@ impl Fnv128 {
         self.bytes(text.as_bytes());
     }
 
-    /// Hashes a value with its keys in sorted order.
     fn sorted(&mut self, value: &Value) {
         match value {
             Value::Null => self.bytes(b"n"),

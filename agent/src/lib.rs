@@ -244,7 +244,6 @@ pub use tool::registry::Registry;
 pub use tool::set::ToolSet;
 pub use tool::value::Tool;
 
-/// Returns the executor that calls use by default.
 #[cfg(feature = "runtime")]
 fn default_executor() -> std::sync::Arc<dyn tool::Executor> {
     static EXECUTOR: std::sync::LazyLock<std::sync::Arc<dyn tool::Executor>> =
@@ -252,13 +251,11 @@ fn default_executor() -> std::sync::Arc<dyn tool::Executor> {
     EXECUTOR.clone()
 }
 
-/// Returns the executor that calls use by default.
 #[cfg(not(feature = "runtime"))]
 fn default_executor() -> std::sync::Arc<dyn tool::Executor> {
     std::sync::Arc::new(tool::executor::InlineExecutor)
 }
 
-/// Returns the clock that models use by default.
 fn default_clock() -> std::sync::Arc<dyn tool::Executor> {
     #[cfg(feature = "runtime")]
     let clock = std::sync::Arc::new(runtime::TokioClock::default());

@@ -2,26 +2,24 @@
 
 use crate::quoted::quoted_forms;
 
-/// The replacement of a secret.
 const REDACTED: &str = "[redacted]";
 
-/// Minimum length of the start of a secret, in bytes, that is masked at the end of a text. Long texts are cut, so a secret at the end may
-/// be incomplete.
+/// Minimum length, in bytes, of an incomplete secret that is masked at the end of a text. A secret may be incomplete there, because long
+/// texts are cut.
 const MIN_PARTIAL_SECRET: usize = 4;
 
-/// A mask for the secrets in texts, including a text that arrives in pieces.
+/// Masks the secrets in whole texts, and in texts that arrive in pieces.
 #[derive(Default)]
 pub(crate) struct SecretMask {
-    /// Each secret in all [forms](quoted_forms), with its replacement. The longest form comes first: if two secrets have the same start,
-    /// the longer one is masked as a whole.
+    /// Each secret in all [forms](quoted_forms) that JSON gives it, with its replacement. Longer texts come first, so that a secret that
+    /// begins with another secret is masked as a whole.
     secrets: Vec<(String, String)>,
-    /// The end of the input, if it may be the start of a secret or of a character.
+    /// The end of the input, if it may be the start of a secret or of a UTF-8 character.
     #[cfg(any(feature = "http", test))]
     held_back: Vec<u8>,
 }
 
 impl SecretMask {
-    /// Creates a mask of these secrets.
     #[cfg(any(feature = "http", test))]
     pub(crate) fn of<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
         let mut mask = Self::default();
@@ -33,8 +31,7 @@ impl SecretMask {
         self.replace(secret, REDACTED);
     }
 
-    /// Adds a secret, and the text that replaces it. Does nothing if the two are equal. Blank forms of the secret, and forms that were
-    /// added before, are left out.
+    /// Adds a secret, and the text that replaces it.
     pub(crate) fn replace(&mut self, secret: &str, replacement: &str) {
         if secret == replacement {
             return;
@@ -49,19 +46,19 @@ impl SecretMask {
         });
     }
 
-    /// Returns a whole text without the secrets. A secret that is cut off at the end of the text is masked, too, if at least
+    /// Masks the secrets in a complete text. A secret that is cut off at the end of the text is masked, too, if at least
     /// [`MIN_PARTIAL_SECRET`] of its bytes remain and its replacement is [`REDACTED`].
     pub(crate) fn mask(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.scan(text.as_bytes(), true).0).into_owned()
     }
 
-    /// Adds a piece of a text, and returns the masked text that can be shown after this piece.
+    /// Adds a piece of a text, and returns as much of the masked text as can be shown already.
     #[cfg(any(feature = "http", test))]
     pub(crate) fn push(&mut self, bytes: &[u8], is_last: bool) -> String {
         self.held_back.extend_from_slice(bytes);
         let (mut shown, read) = self.scan(&self.held_back, is_last);
         self.held_back.drain(..read);
-        // A character that is incomplete at the end is held back, and shown with the next piece.
+        // An incomplete UTF-8 character at the end is held back for the next piece.
         if !is_last && self.held_back.is_empty() {
             let cut = unfinished_length(&shown);
             self.held_back = shown.split_off(shown.len() - cut);
@@ -69,8 +66,8 @@ impl SecretMask {
         String::from_utf8_lossy(&shown).into_owned()
     }
 
-    /// Returns the input without the secrets, and the number of bytes that were read. Unless `is_last` is set, reading stops at the start
-    /// of a possible secret that further input may complete.
+    /// Returns the masked input, and the number of bytes that were read. Unless `is_last` is set, reading stops where an incomplete secret
+    /// begins at the end of the input.
     fn scan(&self, input: &[u8], is_last: bool) -> (Vec<u8>, usize) {
         let mut begins = [false; 256];
         for (secret, _) in &self.secrets {
@@ -83,7 +80,7 @@ impl SecretMask {
             shown.extend_from_slice(plain);
             at += plain.len();
             let [first, ..] = rest else { break };
-            // Finds the longest secret that the input contains at this position, or that further input may complete.
+            // Finds the longest secret that begins at this position, even if the input ends within the secret.
             let found = self.secrets.iter().find(|(secret, replacement)| {
                 rest.starts_with(secret.as_bytes())
                     || (secret.as_bytes().starts_with(rest)
@@ -109,7 +106,7 @@ impl SecretMask {
     }
 }
 
-/// Returns the number of bytes at the end that belong to an incomplete character.
+/// Returns the number of bytes at the end that belong to an incomplete UTF-8 character.
 #[cfg(any(feature = "http", test))]
 fn unfinished_length(bytes: &[u8]) -> usize {
     let tail = &bytes[bytes.len().saturating_sub(3)..];

@@ -1,10 +1,9 @@
-//! A hash for the names of parameters and for the keys that a model sends. It is several times faster than the standard
-//! hash on short texts. Its seeds differ in each process, so that a model cannot send keys that collide.
+//! A hash for the names of parameters and for the keys that a model sends. It is several times faster than the standard hash on short
+//! texts. Its seeds differ in each process, so that a model cannot send keys that collide.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;
 
-/// A builder of hashers with the seeds of this process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NameHash {
     start: u64,
@@ -37,8 +36,7 @@ pub(crate) struct NameHasher {
 }
 
 impl NameHasher {
-    /// Mixes a word into the state. Both halves of a product are combined, so each bit of the state depends on every bit
-    /// so far.
+    /// Mixes a word into the state. Both halves of a product are combined, so each bit of the state depends on every bit so far.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the halves of the product")]
     fn mix(&mut self, word: u64) {
@@ -62,7 +60,7 @@ impl Hasher for NameHasher {
         self.mix(last);
     }
 
-    /// Ignores the end mark of a text, because `write` has hashed the length.
+    /// Ignores the byte with which `str` marks its end, because `write` has hashed the length.
     #[inline]
     fn write_u8(&mut self, _: u8) {}
 

@@ -19,13 +19,12 @@ pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
     }
 }
 
-/// Calls code of the application. Returns the message of a panic as the error.
 pub(crate) fn catch<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(panic_text)
 }
 
-/// Runs a future of the application. Returns the message of a panic as the error. A panic of the future's `Drop` is caught as well, even
-/// if the future has not completed.
+/// Runs the future that `start` creates. Returns the message of a panic as the error. A panic of the future's `Drop` is caught as well,
+/// even if the future has not completed.
 #[cfg(any(feature = "http", feature = "mcp-server", feature = "mcp-client", feature = "runtime"))]
 pub(crate) async fn catch_future<F: Future + Unpin>(start: impl FnOnce() -> F) -> Result<F::Output, String> {
     use std::pin::Pin;
@@ -63,7 +62,7 @@ impl<T> Drop for DropsQuietly<T> {
 #[cfg(any(feature = "http", feature = "mcp-client"))]
 pub(crate) struct Observer<F: ?Sized> {
     observe: std::sync::Arc<F>,
-    /// The name of the option that sets the function, or of the part of the library that observes, for the log.
+    /// The name of the function in the log: the option that sets it, or the part of the library that observes.
     option: &'static str,
     has_panicked: std::sync::Arc<std::sync::atomic::AtomicBool>,
 }
@@ -109,7 +108,6 @@ impl<F: ?Sized> std::fmt::Debug for Observer<F> {
 mod tests {
     use super::*;
 
-    /// A payload of a panic that panics when it is dropped.
     struct Bomb;
 
     impl Drop for Bomb {

@@ -34,7 +34,6 @@ impl ParseError {
         Self { message: message.into() }
     }
 
-    /// Creates the error with the message that `text` is not `what`, followed by `accepted`.
     pub(crate) fn is_not(text: &str, what: &str, accepted: &str) -> Self {
         Self::new(format!("`{text}` is not {what}: {accepted}"))
     }

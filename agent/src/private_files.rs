@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Creates a file, on Unix with the permissions 0600. Returns an error if the path exists, even if it is a link.
+/// Creates a file. Returns an error if the path exists, even if it is a link to a missing file.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -13,7 +13,6 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Creates a folder and its missing parents, on Unix with the permissions 0700.
 #[cfg(any(feature = "runtime", feature = "testing"))]
 pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
@@ -23,7 +22,7 @@ pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Opens a file for reading. Returns an error for a link, and for everything else that is not a file.
+/// Opens a regular file for reading. Returns an error for a link, even if it points to a regular file.
 #[cfg(feature = "runtime")]
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let not_a_file = || io::Error::new(io::ErrorKind::InvalidInput, "the path is not a file");

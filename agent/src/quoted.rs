@@ -27,8 +27,8 @@ const GO: EscapeStyle = EscapeStyle { ascii: false, slash: false, html: true, ca
 const DOTNET: EscapeStyle = EscapeStyle { ascii: true, slash: false, html: true, capitals: true };
 const PLAIN: EscapeStyle = EscapeStyle { ascii: false, slash: false, html: false, capitals: false };
 
-/// Returns the forms of a text, the longest first: the text itself, the text as each [`EscapeStyle`] writes it in a JSON string, and this
-/// string quoted in JSON again. There are up to [`MAX_QUOTED`] levels of JSON. Code that masks a secret has to mask all of these forms.
+/// Returns all forms in which a secret has to be masked, the longest first: the text itself, the text as each [`EscapeStyle`] writes it in
+/// a JSON string, and this string quoted in JSON again, up to [`MAX_QUOTED`] levels.
 pub(crate) fn quoted_forms(text: &str) -> Vec<String> {
     let mut forms = vec![text.to_owned()];
     for style in [PLAIN, PYTHON, PHP, GO, DOTNET] {

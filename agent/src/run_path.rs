@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// The path of a run in its tree: the calls that lead from the root to the run, the outermost first. The path of a
-/// root is empty.
+/// The path of a run in its tree of runs: the calls that lead from the root run to this run, the outermost first. The path of a root run
+/// is empty.
 ///
 /// ```
 /// use agent::run::RunPath;

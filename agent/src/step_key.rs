@@ -10,8 +10,8 @@ use crate::parse_error::ParseError;
 
 /// The identity of one step of one run, which is the same on every replay and in every attempt.
 ///
-/// A step key is the primary key of a record, the name of an engine's step, and the idempotency key for tools and providers. Its text form,
-/// which serde uses, too, is `RUN/TURN/KIND/ORD`.
+/// A step key is the primary key of the stored record, the name of the step in a durable engine, and the idempotency key for tools and
+/// providers. Its text form is `RUN/TURN/KIND/ORD`, which serde uses, too.
 ///
 /// ```
 /// use agent::steps::{StepKey, StepKind};
@@ -30,8 +30,9 @@ pub struct StepKey {
     pub turn: u32,
     /// The kind of the step.
     pub kind: StepKind,
-    /// The position of the call, or of the first call of a segment, in its reply. For [`StepKind::Poll`], a number that identifies the
-    /// queue and the moment; for [`StepKind::Compact`], the number of the summary; for every other kind without a call, 0.
+    /// The position of the call in its reply. For [`StepKind::Prepare`], the position of the first call; for [`StepKind::Poll`], a number
+    /// that identifies the queue and the moment; for [`StepKind::Compact`], the number of the summary; for every other kind without a
+    /// call, 0.
     pub ord: u32,
 }
 
@@ -42,8 +43,7 @@ impl StepKey {
     }
 }
 
-/// Refuses a name of a run or a session that has the form `RUN/TURN/tool/POSITION`. The runs of sub-agents have ids of this form. Returns
-/// the error message.
+/// Refuses a name of a run or a session that could be the id of a sub-agent's run: `RUN/TURN/tool/POSITION`. Returns the error message.
 #[cfg(feature = "runtime")]
 pub(crate) fn refuse_reserved_name(name: &str) -> Result<(), String> {
     match name.parse::<StepKey>() {
@@ -71,7 +71,7 @@ pub enum StepKind {
     Poll,
     /// Asks the model.
     Model,
-    /// Finds, checks and prepares the calls of a segment.
+    /// Finds, checks and prepares calls that can run concurrently.
     Prepare,
     /// Gets the decision whether a call may run.
     Approval,
@@ -139,7 +139,6 @@ impl StepKey {
     }
 }
 
-/// Appends the digits of a number.
 #[cfg(feature = "runtime")]
 fn push_number(text: &mut String, number: u32) {
     let mut rank = 1;
@@ -181,7 +180,7 @@ impl FromStr for StepKey {
     }
 }
 
-/// Parses a number in canonical form. Other forms are refused, so that equal keys have equal texts.
+/// Parses a number without a sign and leading zeros. Other forms are refused, so that equal keys have equal texts.
 fn number(text: &str) -> Option<u32> {
     let canonical = text == "0" || (text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0'));
     canonical.then(|| text.parse().ok())?

@@ -1,8 +1,9 @@
-//! Drives the [agent loop](crate::loop_core) on any executor. A performer implements one asynchronous function for each kind of step.
+//! Drives the [agent loop](crate::loop_core) on any executor. An implementation of [`Steps`] has one asynchronous function for each kind
+//! of step.
 //!
-//! [`drive`] is the only driver. [`Assistant`](crate::Assistant) and durable runs implement [`Steps`], and so can performers of your own,
-//! for example on a job queue. Each step has a [`StepKey`] that is the same on every replay, so a performer that records its steps finds
-//! the recorded result by its key. If the futures of your performer are not `Send`, match on [`Step`] directly.
+//! [`drive`] runs the loop. [`Assistant`](crate::Assistant) and durable runs implement [`Steps`], and so can types of your own, for
+//! example for a job queue. Each step has a [`StepKey`] that is the same on every replay, so an implementation that records its steps
+//! finds a recorded result by its key. If your futures are not `Send`, match on [`Step`] directly.
 //!
 //! ```
 //! use agent::loop_core::{AgentLoop, CallEnd, LoopConfig, ModelReply};
@@ -61,7 +62,7 @@ use crate::message::{Message, MessageList, ToolCall};
 pub use crate::step_key::{StepKey, StepKind};
 use crate::tool::outcome::ToolOutcome;
 
-/// The loop of a run, shared by the driver and other code. The driver records results in the loop. Other code may inspect the loop.
+/// The [`AgentLoop`] of a run, shared by [`drive`] and other code. `drive` records results in the loop. Other code may inspect the loop.
 ///
 /// ```
 /// use agent::loop_core::{AgentLoop, LoopConfig};
@@ -78,7 +79,7 @@ use crate::tool::outcome::ToolOutcome;
 pub struct SharedLoop(Arc<Mutex<AgentLoop>>);
 
 impl SharedLoop {
-    /// Creates a shared loop, which a driver can drive.
+    /// Creates a shared loop for [`drive`].
     pub fn new(mut run: AgentLoop) -> Self {
         run.set_driven(true);
         Self(Arc::new(Mutex::new(run)))
@@ -111,7 +112,7 @@ impl fmt::Debug for SharedLoop {
 ///
 /// The function for a step with one result returns the result, and [`drive`] records it. The function for a step with calls records the
 /// result of each call itself, as soon as the result arrives. A failure of a model or a tool is a result, too (a failed [`ModelReply`], a
-/// [`CallEnd`]). An error means that the performer failed, or that the run has to end: see [`StepError`].
+/// [`CallEnd`]). An error means that the implementation failed, or that the run has to end: see [`StepError`].
 ///
 /// If a step fails and the run does not end, the run keeps the results that the step has recorded: prepared and ended calls, and the start
 /// of a reply. If the run is driven again, the run repeats the step without these calls. A reply is then requested again from its
@@ -234,7 +235,7 @@ pub trait Steps: Send {
     }
 }
 
-/// The reason why a step has no result: the run has to end, or the performer failed.
+/// The reason why a step has no result: the run has to end, or the implementation of [`Steps`] failed.
 ///
 /// ```
 /// use agent::steps::StepError;
@@ -262,7 +263,8 @@ pub enum StepError {
         /// The reason.
         reason: String,
     },
-    /// The run has reached a limit that the performer measures, such as time: [`drive`] [ends](AgentLoop::abort_by_limit) it.
+    /// The run has reached a limit that the implementation of [`Steps`] measures, such as time: [`drive`]
+    /// [ends](AgentLoop::abort_by_limit) it.
     #[error("{0}")]
     Limit(LimitReached),
     /// The run cannot continue, for example because a hook failed: [`drive`] ends it [with an error](AgentLoop::fail).
@@ -279,7 +281,8 @@ pub enum StepError {
         /// The error message.
         message: String,
     },
-    /// The engine failed, and another attempt may succeed. The run keeps the results that the step [recorded](Steps).
+    /// The engine behind the steps, such as a job queue, failed, and another attempt may succeed. The run keeps the results that the step
+    /// [recorded](Steps).
     #[error("the engine failed: {message}")]
     #[non_exhaustive]
     Engine {
@@ -381,22 +384,22 @@ pub async fn drive<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), Step
     };
     loop {
         match emit(run, steps).await {
-            // The run has ended or is suspended, so an error that would stop it is ignored. When a suspended run is driven again, the
-            // performer can stop it in `before_step`.
+            // The run has ended or is suspended, so an error that would stop it is ignored. `before_step` can stop a suspended run when it
+            // is driven again.
             Err(error) if error.is_stop() => {}
             emitted => return emitted.and(driven),
         }
     }
 }
 
-/// The state of a run after one step.
 enum StepOutcome {
     Taken,
     Suspended,
     Done,
 }
 
-/// Performs the next step of the run, unless a transition precedes the step, or a steering message skips its calls.
+/// Performs the next step of the run. Returns without a step if the loop first has to make a transition, or if a steering message skips
+/// the calls.
 async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<StepOutcome, StepError> {
     emit(run, steps).await?;
     steps.before_step(run).await?;
@@ -463,11 +466,11 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<StepOutcom
     Ok(StepOutcome::Taken)
 }
 
-/// Passes all pending events to `steps`. `take_event` also makes the transitions that need no step, so their events are passed, too.
+/// Passes all pending events to `steps`. `take_event` makes the transitions that need no step, so their events are passed, too.
 pub(crate) async fn emit<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), StepError> {
     let next = || run.lock().take_event();
     loop {
-        // The event is large, so only the future holds it while it is received.
+        // The event is large, so it is moved into the future and not kept here.
         let receiving = match next() {
             Some(event) => steps.event(event, run),
             None => return Ok(()),

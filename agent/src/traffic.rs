@@ -144,7 +144,6 @@ pub enum TrafficKind<'a> {
 
 pub(crate) type OnTraffic = Observer<dyn Fn(&Traffic<'_>) + Send + Sync>;
 
-/// Returns the number of a new exchange or connection.
 pub(crate) fn next_exchange() -> u64 {
     static EXCHANGES: AtomicU64 = AtomicU64::new(0);
     EXCHANGES.fetch_add(1, Ordering::Relaxed) + 1

@@ -1,4 +1,4 @@
-//! `#[arg(…)]`: the options of one argument, and of a type of arguments.
+//! Parses `#[arg(…)]`: the options of one argument, and of a type that derives `ToolArgs`.
 
 use crate::diag::Errors;
 use crate::doc::{self, Text};
@@ -14,15 +14,13 @@ use syn::{Attribute, Expr, LitStr, Path, RangeLimits, Token, Type};
 /// The kind of item that has the `#[arg(…)]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ArgItem {
-    /// A parameter of a function.
     Parameter,
     /// A field of a type that derives `ToolArgs`.
     Field,
-    /// A variant of an enum that derives `ToolArgs`.
     Variant,
     /// A field or variant of a type that derives `ToolOutput`.
     Output,
-    /// A field or variant of a type for which the user implements serde's and schemars' traits.
+    /// A field or variant of a type with `own_serde`, for which the user implements serde's and schemars' traits.
     Foreign,
 }
 
@@ -38,7 +36,6 @@ impl ArgItem {
     }
 }
 
-/// The options of one argument: its description for the model, and the constraints on its values.
 #[derive(Default)]
 pub(crate) struct ArgOptions {
     pub(crate) description: Option<Text>,
@@ -46,9 +43,9 @@ pub(crate) struct ArgOptions {
     pub(crate) range: Option<Range>,
     pub(crate) length: Option<Length>,
     pub(crate) pattern: Option<LitStr>,
-    /// `format = "…"`: the format, and the span of the key.
+    /// The format, and the span of the key.
     pub(crate) format: Option<(&'static str, Span)>,
-    /// `multiple_of = NUMBER`: a literal number above zero.
+    /// A literal number above zero.
     pub(crate) multiple_of: Option<Expr>,
     pub(crate) unique: Option<Span>,
     pub(crate) rename: Option<LitStr>,
@@ -59,16 +56,15 @@ pub(crate) struct ArgOptions {
     pub(crate) flatten: Option<Span>,
     /// The path of each `validate = PATH`.
     pub(crate) checks: Vec<Path>,
-    /// The examples: JSON values, as tokens of `json!`.
+    /// JSON values, as the tokens that `json!` takes.
     pub(crate) examples: Vec<TokenStream>,
-    /// Keywords to add to the schema: their keys, and JSON values as tokens of `json!`.
+    /// Keys and JSON values to add to the schema. The values are tokens that `json!` takes.
     pub(crate) extend: Vec<(LitStr, TokenStream)>,
     /// The span of `skip`: the model neither sees nor sends the field.
     pub(crate) skip: Option<Span>,
-    /// The function that makes the value, and the type that the model sends.
     pub(crate) with: Option<With>,
-    /// The span of the first option other than `nested` and `flatten`. Such an option applies to a single argument, and not
-    /// to one whose fields become the arguments.
+    /// The span of the first option other than `nested` and `flatten`. The option is an error on a parameter whose fields become the
+    /// arguments.
     pub(crate) own: Option<Span>,
 }
 
@@ -174,11 +170,10 @@ const FOREIGN: Keys = Keys {
 };
 const OF_TYPES: (&[&str], &str) = (&["crate", "own_serde", "require_docs"], "write it above the type");
 
-/// The formats that the argument engine checks.
+/// The formats that the library checks at run time.
 const FORMATS: &[&str] =
     &["date", "time", "date-time", "duration", "email", "hostname", "ip", "ipv4", "ipv6", "uri", "uuid"];
 
-/// Parses the docs and all `#[arg(…)]` of one argument.
 pub(crate) fn parse(attrs: &[Attribute], place: ArgItem, errors: &mut Errors) -> ArgOptions {
     let keys = place.keys();
     let mut options = ArgOptions::default();
@@ -221,8 +216,8 @@ pub(crate) fn parse(attrs: &[Attribute], place: ArgItem, errors: &mut Errors) ->
     options
 }
 
-/// Returns whether the `regex` crate can parse the text, and reports an error if not. The argument engine translates the
-/// text from ECMA-262 first, so it may decide differently.
+/// Returns whether `regex_syntax` can parse the text, and reports an error if not. At run time, the library first translates the text from
+/// ECMA-262, so the result may differ there.
 fn is_pattern(text: &LitStr, errors: &mut Errors) -> bool {
     use regex_syntax::ast::ErrorKind;
     let Err(error) = regex_syntax::parse(&text.value()) else { return true };
@@ -301,7 +296,6 @@ fn check_default(options: &ArgOptions, value: &Expr, errors: &mut Errors) {
     }
 }
 
-/// Returns the value of a literal number, with or without a decimal point.
 fn number_of(value: &Expr) -> Option<f64> {
     let digits = flat(value.to_token_stream()).to_string();
     let digits: String = digits.chars().filter(|letter| !matches!(letter, ' ' | '_')).collect();
@@ -326,7 +320,6 @@ impl ArgOptions {
     }
 }
 
-/// Parses `example = VALUE` or `example(JSON)`.
 fn example(entry: &Entry, errors: &mut Errors) -> Option<TokenStream> {
     match &entry.value {
         Value::Equals(value) => Some(value.to_token_stream()),
@@ -358,7 +351,7 @@ fn extend(entry: &Entry, errors: &mut Errors) -> Vec<(LitStr, TokenStream)> {
     pairs
 }
 
-/// The extension keywords that the derive writes for the argument engine, and that users may not set.
+/// Extension keywords that only the derive may write. The library reads its settings from them.
 const SETTINGS: &[&str] = &[
     "x-aliases",
     "x-buffered",
@@ -372,7 +365,6 @@ const SETTINGS: &[&str] = &[
     "x-word",
 ];
 
-/// Parses `with(function as Sent)`.
 fn with(entry: &Entry, errors: &mut Errors) -> Option<With> {
     let parser = |input: ParseStream| {
         let read = input.parse()?;
@@ -434,7 +426,6 @@ fn bounds(entry: &Entry, example: &str, errors: &mut Errors) -> Option<(Option<E
     Some((min, max))
 }
 
-/// Parses `multiple_of = NUMBER`, with a literal number above zero.
 fn multiple_of(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
     if let Value::Equals(expr) = &entry.value {
         match Number::of(expr) {
@@ -456,7 +447,6 @@ fn range(entry: &Entry, errors: &mut Errors) -> Option<Range> {
 
 fn length(entry: &Entry, errors: &mut Errors) -> Option<Length> {
     let span = entry.key.span();
-    // `length(3)` means exactly three.
     if let Value::List(tokens, _) = &entry.value
         && let Some(exact) = integer_of(tokens).and_then(|exact| u64::try_from(exact).ok())
     {
@@ -485,7 +475,6 @@ pub(crate) struct TypeOptions {
     pub(crate) own_serde: bool,
     /// The path of each `validate = PATH`.
     pub(crate) checks: Vec<Path>,
-    /// Whether every field must have a description.
     pub(crate) require_docs: bool,
 }
 

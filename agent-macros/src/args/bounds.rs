@@ -1,5 +1,5 @@
-//! The bounds in the where clauses of generic types. The derives on the mirror (the hidden copy of the type) have the same bounds as the
-//! impls that delegate to these derives.
+//! The bounds of the impls for generic types. An impl for the user's type calls the impl of the mirror (a hidden copy of the type), so
+//! both have the same bounds.
 
 use super::Kind;
 use super::foreign::{Serde, schemars_has};
@@ -8,7 +8,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::{Attribute, DeriveInput, parse_quote};
 
-/// The bounds of the type parameters of a generic type, for each derived trait. Empty for a type without type parameters.
+/// The predicates for the where clause of each derived trait. Empty for a type without type parameters.
 pub(super) struct Bounds {
     pub(super) deserialize: TokenStream,
     pub(super) serialize: TokenStream,
@@ -41,9 +41,9 @@ pub(super) fn stand_alone(input: &DeriveInput) -> bool {
         && !schemars_has(&input.attrs, "bound")
 }
 
-/// Adds bounds to the derives on the mirror (the hidden copy of the type). With these bounds, the derives assume that each field type has
-/// the traits that they need. Assertions in other generated code check this. Each bound starts with `for<'__granted>`: the compiler then
-/// checks the bound only where the impl is used, and not at once. `fields` are aliases of the field types.
+/// Adds bounds to the mirror (the hidden copy of the type), so that serde's derive assumes that the field types have serde's trait.
+/// Generated assertions check the field types instead. With `for<'__granted>`, the compiler checks a bound only where the impl is used.
+/// `fields` are aliases of the field types.
 pub(super) fn grant(fields: &[Ident], attrs: &mut Vec<Attribute>, private: &Private, kind: Kind) {
     if fields.is_empty() {
         return;
@@ -60,8 +60,8 @@ pub(super) fn grant(fields: &[Ident], attrs: &mut Vec<Attribute>, private: &Priv
 }
 
 impl Bounds {
-    /// Adds these bounds to `attrs`, the attributes of the mirror (the hidden copy of the type). Leaves out the bounds for serde if the
-    /// user wrote such bounds.
+    /// Adds the bounds to the attributes of the mirror (the hidden copy of the type). For serde, bounds that the user wrote take
+    /// precedence.
     pub(super) fn state(&self, attrs: &mut Vec<Attribute>, serde: &Serde, kind: Kind) {
         if !serde.has("bound") {
             let (deserialize, serialize) = (self.deserialize.to_string(), self.serialize.to_string());

@@ -1,4 +1,4 @@
-//! `#[arg(validate = …)]`: checks of typed values, as an impl of `CheckedType`.
+//! Expands `#[arg(validate = …)]` to an impl of `CheckedType`, which calls the user's check functions.
 
 use super::attr::{ArgItem, TypeOptions, parse};
 use super::foreign::Serde;
@@ -10,18 +10,17 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::{Attribute, Data, DeriveInput, Fields, Member, Path};
 
-/// All checks of a type.
+/// The checks of a type: those of the whole value, and those of its fields.
 #[derive(Default)]
 pub(crate) struct Checks {
     whole: Vec<Path>,
     fields: Vec<Field>,
 }
 
-/// The checks of one field.
 struct Field {
     variant: Option<Ident>,
     member: Member,
-    /// The steps from the checked value to the field in the JSON.
+    /// The path from the checked value to the field in the JSON.
     steps: Vec<Step>,
     checks: Vec<TokenStream>,
     cfgs: Vec<Attribute>,
@@ -33,8 +32,7 @@ enum Step {
 }
 
 impl Checks {
-    /// Reads the checks of a type. Does not report mistakes in the options of fields, because they are reported when the
-    /// fields are lowered.
+    /// Reads the checks of a type. Does not report mistakes in the options of fields, because `FieldLowering` reports them.
     pub(super) fn of(input: &DeriveInput, options: TypeOptions) -> Self {
         let mut fields = Vec::new();
         match &input.data {
@@ -59,7 +57,6 @@ impl Checks {
         Self { whole: options.checks, fields }
     }
 
-    /// Creates the checks of a function's parameters from each parameter's name, `cfg` attributes and checks.
     pub(crate) fn of_parameters<'a>(
         parameters: impl Iterator<Item = (&'a Ident, &'a [Attribute], Vec<TokenStream>)>,
     ) -> Self {
@@ -78,8 +75,8 @@ impl Checks {
         self.whole.is_empty() && self.fields.is_empty()
     }
 
-    /// Returns the statements that run the checks on `self`. `lend` gets the name of a field and the expression `&self.field`, and returns
-    /// an expression for a reference to the argument. The two expressions differ if a stand-in may replace the type of the field.
+    /// Returns the statements that run the checks on `self`. `lend` maps a field and the expression `&self.field` to the reference that
+    /// the check gets. The two differ if the field has a stand-in type, because its own type cannot be an argument.
     pub(crate) fn run(
         &self,
         private: &Private,

@@ -1,4 +1,5 @@
-//! Lowers the `#[arg(…)]` and the docs of one argument to attributes of serde and schemars.
+//! Lowers the `#[arg(…)]` and the docs of one argument to attributes of serde and schemars. If a type cannot be used, a stand-in replaces
+//! it in the generated code, so that one mistake causes only one error.
 
 use super::Kind;
 use super::attr::{ArgItem, ArgOptions, DefaultValue, With, parse};
@@ -13,7 +14,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Attribute, Expr, Field, Generics, Lit, LitStr, Path, Type, Visibility, parse_quote};
 
-/// The state of lowering the fields of one type: facts about the type, and the functions and types that lowering generates.
+/// The state while the fields of one type are lowered: facts about the type, and the generated functions and types.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct FieldLowering<'a> {
     pub(crate) private: &'a Private,
@@ -21,27 +22,23 @@ pub(crate) struct FieldLowering<'a> {
     pub(crate) this: TokenStream,
     pub(crate) generics: &'a Generics,
     pub(crate) kind: Kind,
-    /// Whether the type has checks, which refer to fields by their names in Rust.
+    /// Whether the type has `validate` checks, which refer to fields by their names in Rust.
     pub(crate) checked: bool,
     /// Generated functions, types and assertions. They are emitted next to the type, where the user's names are in scope.
     pub(crate) helpers: Vec<TokenStream>,
     /// Whether assertions check that field types have the traits that the derives need.
     pub(crate) demands: bool,
-    /// Whether the type gets a schema.
     pub(crate) described: bool,
     pub(crate) transparent: bool,
     /// The aliases of the field types that assertions check.
     pub(crate) demanded: Vec<Ident>,
-    /// Whether the field that is being lowered keeps its own type and never gets a stand-in, because it has the option
-    /// `with`.
+    /// Whether the current field has the option `with`: it keeps its own type, and no stand-in replaces the type.
     pub(crate) as_is: bool,
-    /// Whether every field must have a description.
     pub(crate) requires_docs: bool,
-    /// Whether values are read into the fields, and not converted from another type by `from` or `try_from`.
+    /// Whether serde reads the fields. `false` if `from` or `try_from` converts another type.
     pub(crate) is_read: bool,
-    /// Whether a default of the whole type fills in missing fields.
+    /// Whether `#[serde(default)]` on the type fills in missing fields.
     pub(crate) filled: bool,
-    /// Whether a field is secret.
     pub(crate) has_secrets: bool,
 }
 
@@ -51,7 +48,7 @@ const DESCRIBING: [&str; 4] = ["serde", "schemars", "validate", "garde"];
 /// The attributes that may add a format to the schema.
 const VALIDATING: [&str; 3] = ["schemars", "validate", "garde"];
 
-/// Types that can always be fields. For these types, no assertion is generated.
+/// Types that need no assertion, because they can always be fields.
 const KNOWN: [&str; 17] = [
     "String", "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32",
     "u64", "u128", "usize",
@@ -65,7 +62,6 @@ pub(crate) fn is_primitive(ty: &Type) -> bool {
 }
 
 impl FieldLowering<'_> {
-    /// Reads the options of a field of a derived type, and lowers the field.
     pub(super) fn field(&mut self, field: &mut Field, errors: &mut Errors) {
         let place = if self.kind == Kind::Output { ArgItem::Output } else { ArgItem::Field };
         let options = parse(&field.attrs, place, errors);
@@ -89,8 +85,8 @@ impl FieldLowering<'_> {
         }
     }
 
-    /// Adds an assertion that the field's type can be an argument or a result, with an error message of this library. The derives on the
-    /// mirror (the hidden copy of the type) assume that the assertion holds, so that they report no further errors.
+    /// Adds an assertion that the field's type can be an argument or a result, so that the error has a message of this library. The
+    /// derives on the mirror (the hidden copy of the type) assume that the assertion holds, so they report no second error.
     fn demand(&mut self, field: &mut Field, serde: &Serde) {
         let (check, others) = match self.kind {
             Kind::Args => ("field", ["skip", "skip_deserializing", "deserialize_with", "with"]),
@@ -115,9 +111,9 @@ impl FieldLowering<'_> {
             type #alias = #ty;
             const _: fn() = || #private::#check::<#ty, #inner>();
         });
-        // Serde's derive assumes that the field's type has serde's trait: the alias in `demanded` gets a bound that says so. The derive of
-        // schemars accepts bounds only on generic types. So `#[schemars(with = …)]` names an alias instead: the field's type, or a
-        // stand-in if that type has no schema. A field of a `#[serde(transparent)]` type keeps its type, because schemars must see it.
+        // `bounds::grant` makes serde's derive assume that the types in `demanded` have serde's trait. The derive of schemars accepts
+        // bounds only on generic types. So `#[schemars(with = …)]` names an alias: the field's type, or a stand-in if the type has no
+        // schema. In a `#[serde(transparent)]` type, schemars must see the field's own type.
         if self.kind == Kind::Args && !self.transparent {
             let described = format_ident!("__Described{}", self.demanded.len());
             self.helpers.push(described_as(&described, &quote!(#ty), self.private));
@@ -159,16 +155,15 @@ impl FieldLowering<'_> {
         }
     }
 
-    /// Adds an alias for a type whose fields are flattened. The schema of the alias says that serde reads the
-    /// fields from a buffer.
+    /// Adds an alias for the type of a flattened field. The schema of the alias says that serde buffers the fields before it reads them.
     fn flattened(&mut self, ty: &TokenStream) -> Ident {
         let (private, alias) = (self.private, format_ident!("__Flattened{}", self.helpers.len()));
         self.helpers.push(quote!(type #alias = #private::Flattened<#ty>;));
         alias
     }
 
-    /// Lowers a field: adds the attributes of serde and schemars for its options. The functions and types that these attributes name are
-    /// added to `helpers`.
+    /// Adds the attributes of serde and schemars for the options of a field. The functions and types that the attributes name go into
+    /// `helpers`.
     pub(crate) fn lower(&mut self, field: &mut Field, options: &ArgOptions, errors: &mut Errors) {
         self.as_is = options.with.is_some();
         field.vis = Visibility::Inherited; // `unreachable_pub` looks inside anonymous consts
@@ -250,7 +245,6 @@ impl FieldLowering<'_> {
         }
     }
 
-    /// Returns the keywords and extensions to add to the schema of a field.
     fn extensions(&mut self, field: &Field, options: &ArgOptions, aliases: &[LitStr]) -> Vec<TokenStream> {
         let mut extensions: Vec<TokenStream> =
             options.extend.iter().map(|(key, value)| quote!(#key = #value)).collect();
@@ -301,8 +295,8 @@ impl FieldLowering<'_> {
         extensions
     }
 
-    /// Adds the schema of a field of a result: the schema of schemars, the schema of `ToolOutput`, or a schema that accepts
-    /// any value.
+    /// Adds the schema of a field of a result: the one of its `JsonSchema` impl or of its `ToolOutput` derive, or else a schema that
+    /// accepts any value.
     fn describe_output(&mut self, field: &mut Field, options: &ArgOptions, serde: &Serde) {
         let (private, ty) = (self.private, &field.ty);
         let alias = format_ident!("__Output{}", self.helpers.len());
@@ -357,8 +351,8 @@ impl FieldLowering<'_> {
         field.attrs.push(parse_quote!(#[schemars(with = #alias)]));
     }
 
-    /// Returns the keywords for `format = "…"` and for the formats of validation crates. With `x-format`, a text must have the format.
-    /// Without `x-format`, a text is refused only if no Rust type whose schema has this format can parse the text.
+    /// Returns the keywords for `format = "…"` and for the formats of validation crates. `x-format` demands the format of every text.
+    /// Without `x-format`, the format describes a Rust type, which may accept further texts.
     fn formats(&mut self, field: &Field, options: &ArgOptions) -> Vec<TokenStream> {
         if let Some((format, at)) = options.format {
             self.suits(&field.ty, at, &quote!(format()));
@@ -426,14 +420,12 @@ pub(super) fn described_as(alias: &Ident, ty: &TokenStream, private: &Private) -
     }
 }
 
-/// Returns the path `<… as OrStandIn<T>>` for the type `T` of an argument. `Field` of this path is the type of the argument's field in the
-/// generated struct: `T`, or a stand-in if `T` cannot be an argument. If `T` cannot be an argument, an assertion reports this error.
-/// Because of the stand-in, the derives on the struct do not report further errors.
+/// Returns the path `<… as OrStandIn<T>>` for the type `T` of an argument. The `Field` of this path is `T`, or a stand-in if `T` cannot be
+/// an argument. An assertion elsewhere reports that error. Because of the stand-in, the derives do not report it again.
 pub(crate) fn argument_or_stand_in(ty: &TokenStream, private: &Private) -> TokenStream {
     if types::has_lifetime(ty) {
-        // The type may be an alias of a reference. The compiler finds out late that such a type cannot be read "for every lifetime", and
-        // then it shows no other errors. `BY_VALUE` is advice to use another type, which is a better error. So if there is advice, the
-        // type is not tested here.
+        // The type may be an alias of a reference. If the generated code tested it, the compiler would only say that the type cannot be
+        // read "for every lifetime". If `BY_VALUE` advises to use another type, the advice is a better error, so the type is not tested.
         let is_advised = quote!({
             #[allow(unused_imports)]
             use #private::AdviceUnknown as _;
@@ -452,8 +444,8 @@ pub(crate) fn argument_or_stand_in(ty: &TokenStream, private: &Private) -> Token
     quote!(<#own_type as #private::OrStandIn<#ty>>)
 }
 
-/// Returns `OwnType<CONSTANT>` for the type of an argument. The constant is `true` if the type can be an argument. If the constant is
-/// `false`, a stand-in replaces the type.
+/// Returns `OwnType<{ CONSTANT }>` for the type of an argument. The constant is `true` if the type can be an argument, and `false` if a
+/// stand-in must replace it.
 pub(crate) fn own_type(ty: &TokenStream, private: &Private) -> TokenStream {
     quote! {
         #private::OwnType<{
@@ -464,7 +456,6 @@ pub(crate) fn own_type(ty: &TokenStream, private: &Private) -> TokenStream {
     }
 }
 
-/// Reports a field without a description, for `require_docs`, unless the field is flattened or skipped.
 fn undocumented(field: &Field, options: &ArgOptions, serde: &Serde, errors: &mut Errors) {
     let hidden =
         options.flatten.is_some() || options.skip.is_some() || serde.has("flatten") || serde.has("skip");

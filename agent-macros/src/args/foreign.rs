@@ -1,5 +1,5 @@
-//! Reads a few keys of the attributes of serde, schemars and validation crates, and edits attributes for the
-//! mirror type. Other keys are not interpreted.
+//! Reads a few keys of the attributes of serde, schemars and validation crates, and edits attributes for the mirror (the hidden copy of
+//! the user's type). Other keys are not interpreted.
 
 use crate::grammar::string_of;
 use proc_macro2::TokenStream;
@@ -7,8 +7,7 @@ use quote::quote;
 use syn::punctuated::Punctuated;
 use syn::{Attribute, LitStr, Meta, Token, Type, WherePredicate, parse_quote};
 
-/// Returns all entries of `#[NAME(…)]`. Entries that cannot be parsed are left out; serde or schemars report
-/// them.
+/// Returns the options in all `#[NAME(…)]`. Attributes that cannot be parsed are left out, because serde or schemars report them.
 fn metas(attrs: &[Attribute], name: &str) -> Vec<Meta> {
     let lists = attrs.iter().filter(|attr| attr.path().is_ident(name));
     lists
@@ -24,7 +23,7 @@ fn text(meta: &Meta) -> Option<LitStr> {
     }
 }
 
-/// The entries of all `#[serde(…)]` attributes of an item.
+/// The options in all `#[serde(…)]` of an item.
 pub(crate) struct Serde(Vec<Meta>);
 
 impl Serde {
@@ -41,7 +40,6 @@ impl Serde {
         self.0.iter().any(|meta| matches!(meta, Meta::Path(path) if path.is_ident("default")))
     }
 
-    /// Returns the text of every `key = "…"`.
     pub(super) fn texts(&self, key: &str) -> impl Iterator<Item = LitStr> {
         self.0.iter().filter(move |meta| meta.path().is_ident(key)).filter_map(text)
     }
@@ -57,17 +55,16 @@ impl Serde {
         })
     }
 
-    /// Returns the first entry with one of these keys.
     pub(super) fn first_of(&self, keys: &[&str]) -> Option<&Meta> {
         self.0.iter().find(|meta| keys.iter().any(|key| meta.path().is_ident(key)))
     }
 
-    /// Returns the type that this type is serialised as: `into = "…"`.
+    /// Returns the type that this type is serialized as: `into = "…"`.
     pub(super) fn target(&self) -> Option<Type> {
         self.texts("into").next()?.parse().ok()
     }
 
-    /// Returns the type that this type is deserialised from: `from = "…"` or `try_from = "…"`.
+    /// Returns the type that this type is deserialized from: `from = "…"` or `try_from = "…"`.
     pub(super) fn source(&self) -> Option<Type> {
         self.texts("from").chain(self.texts("try_from")).next()?.parse().ok()
     }
@@ -97,7 +94,6 @@ impl Serde {
     }
 }
 
-/// Returns whether there is a `#[schemars(key …)]`.
 pub(super) fn schemars_has(attrs: &[Attribute], key: &str) -> bool {
     names_key(attrs, "schemars", key)
 }
@@ -108,7 +104,6 @@ pub(crate) fn described_by(attrs: &[Attribute]) -> Option<Type> {
     with.filter_map(|meta| text(&meta)).last()?.parse().ok()
 }
 
-/// Returns whether there is a `#[name(key …)]`.
 pub(super) fn names_key(attrs: &[Attribute], name: &str, key: &str) -> bool {
     metas(attrs, name).iter().any(|meta| meta.path().is_ident(key))
 }
@@ -128,7 +123,6 @@ pub(super) fn default_from(attrs: &mut [Attribute], function: &str) {
     }
 }
 
-/// Keeps only the attributes with these names.
 pub(super) fn keep(attrs: &mut Vec<Attribute>, names: &[&str]) {
     attrs.retain(|attr| names.iter().any(|name| attr.path().is_ident(name)));
 }

@@ -13,7 +13,6 @@ use syn::{DeriveInput, parse_quote};
 pub(super) struct How {
     pub(super) own_serde: bool,
     pub(super) failed: bool,
-    /// Whether a field is secret.
     pub(super) has_secrets: bool,
 }
 
@@ -57,7 +56,6 @@ pub(super) fn args(
     }
 }
 
-/// Returns the generics with the lifetime `'de` of the deserializer.
 fn with_de(input: &DeriveInput) -> syn::Generics {
     let mut generics = input.generics.clone();
     generics.params.insert(0, parse_quote!('de));
@@ -72,8 +70,8 @@ fn predicates(input: &DeriveInput) -> Option<TokenStream> {
 fn deserialize(input: &DeriveInput, mirror: &Ident, checks: &Checks, private: &Private) -> TokenStream {
     let body = {
         let (_, type_generics, _) = input.generics.split_for_impl();
-        // If an error about a field was reported, the mirror has no function `deserialize`, and the function of
-        // a fallback trait is called.
+        // If a field is unsuitable, the mirror (the hidden copy of the type) has no function `deserialize`. The trait `NotRead` then
+        // provides the function, so that there is no second error.
         let fallback = bounds::stand_alone(input).then(|| {
             quote! {
                 #[allow(unused_imports)]
@@ -202,8 +200,6 @@ fn schema_with(input: &DeriveInput, private: &Private, body: &TokenStream) -> To
     }
 }
 
-/// Returns the impl of `Serialize` for the type of a result and, if the type gets a schema, the impl of
-/// `ResultSchema`.
 pub(super) fn output(input: &DeriveInput, mirror: &Ident, private: &Private, failed: bool) -> TokenStream {
     let (name, (impl_generics, type_generics, _)) = (&input.ident, input.generics.split_for_impl());
     let (bounds, predicates) = (bounds::of(input, private).serialize, predicates(input));

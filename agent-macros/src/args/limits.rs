@@ -10,7 +10,6 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Expr, Field, Type, parse_quote};
 
 impl FieldLowering<'_> {
-    /// Translates `range(…)` to keywords, for numbers of any type.
     pub(super) fn range(&mut self, ty: &Type, range: &Range) -> Vec<TokenStream> {
         self.suits(ty, range.span, &quote!(range()));
         let ends = [("minimum", &range.min), ("maximum", &range.max)];

@@ -16,17 +16,15 @@ use quote::quote;
 use syn::ext::IdentExt;
 use syn::{Attribute, Data, DeriveInput, Fields, LitStr, Type, Variant, parse_quote};
 
-/// The mirror of a type (a copy that has the derives), and the functions that the attributes of the mirror name.
+/// The tokens of the mirror, and of the functions that its attributes name.
 #[derive(Default)]
 pub(crate) struct Mirror {
     /// Default values and assertions, which contain expressions of the user and so must be in the user's scope.
     pub(crate) helpers: TokenStream,
     pub(crate) item: TokenStream,
-    /// Whether a field is secret.
     pub(crate) has_secrets: bool,
 }
 
-/// Whether the type has checks, and whether every field must have a description.
 #[derive(Clone, Copy)]
 pub(crate) struct MirrorOptions {
     pub(crate) checked: bool,
@@ -96,12 +94,12 @@ pub(crate) fn make(
     if checked {
         input.attrs.push(parse_quote!(#[schemars(extend("x-checked" = true))]));
     }
-    // Marks the schema as a closed set, so that maps with these keys have no other keys. A variant with `other` accepts every
-    // word, so its set is not closed.
+    // Writes the variants as one `enum`, because schemars lists the keys of a map only if they are an `enum`. A variant with
+    // `#[serde(other)]` accepts every name, so its type is not a fixed list.
     if unit_enum && kind == Kind::Args && words.in_order && !words.has_other {
         input.attrs.push(parse_quote!(#[schemars(transform = #private::closed_set)]));
     }
-    // A word of a closed set may be the default that the schema shows, so the mirror must be able to serialise the word.
+    // The schema may show a variant as a default value, so an enum without fields derives `Serialize`, too.
     if kind == Kind::Output || (unit_enum && kind == Kind::Args) {
         derives.push(quote!(#private::serde::Serialize));
     }
@@ -134,14 +132,14 @@ pub(crate) fn make(
     Mirror { helpers: quote!(#(#helpers)*), item: quote!(#[derive(#(#derives),*)] #input), has_secrets }
 }
 
-/// The rules for renaming: of the fields or variants of a type (`all`), and of the fields of an enum's variants (`fields`).
+/// The rules of `rename_all` (`all`) and of `rename_all_fields` (`fields`).
 struct Cases {
     all: Option<Case>,
     fields: Option<Case>,
 }
 
-/// Translates the options of every field and variant to attributes of serde and schemars. For a struct with flattened fields, returns the
-/// attribute of [`compare_names`].
+/// Translates the options of every field and variant to attributes of serde and schemars. Returns the attribute of [`compare_names`] for a
+/// struct with flattened fields.
 fn data(
     data: &mut Data,
     words: &Words,
@@ -203,10 +201,9 @@ fn data(
 
 /// Facts about the names of an enum's variants.
 struct Words {
-    /// Whether the declared order has to be kept, because schemars would move the words that have no description into one
-    /// group.
+    /// Whether the declared order must be restored, because schemars moves variants without fields and description to the front.
     in_order: bool,
-    /// Whether a variant has `#[serde(other)]`. Such a variant accepts every word that no other variant has.
+    /// Whether a variant has `#[serde(other)]`, which accepts every name that no other variant has.
     has_other: bool,
     untagged: bool,
 }
@@ -298,7 +295,7 @@ pub(crate) fn compare_names(
     })
 }
 
-/// Reports a field or variant that a custom function of serde reads, if no attribute states its schema.
+/// Reports `deserialize_with` or `with` of serde on a field or variant whose schema no attribute of schemars gives.
 pub(super) fn unstated(attrs: &[Attribute], errors: &mut Errors) {
     let serde = Serde::of(attrs);
     let stated = ["with", "schema_with"].iter().any(|key| schemars_has(attrs, key));
@@ -319,7 +316,6 @@ pub(super) fn is_described(input: &DeriveInput) -> bool {
     bounds::stand_alone(input) && !Serde::of(&input.attrs).has("into")
 }
 
-/// Returns whether the type is a closed set of words: an enum whose variants have no fields.
 pub(super) fn is_unit_enum(data: &Data) -> bool {
     matches!(data, Data::Enum(data)
         if !data.variants.is_empty() && data.variants.iter().all(|variant| variant.fields.is_empty()))

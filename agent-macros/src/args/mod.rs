@@ -26,7 +26,6 @@ use quote::quote;
 use syn::visit_mut::VisitMut;
 use syn::{Data, DeriveInput, Fields};
 
-/// The kind of type that is lowered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A type with `#[derive(ToolArgs)]`.
@@ -107,7 +106,7 @@ fn derived(input: &DeriveInput, kind: Kind) -> TokenStream {
     }
 }
 
-/// Reports types that cannot be arguments: types with a lifetime, enums without variants, and unit structs.
+/// Reports types that cannot be arguments.
 fn check_type(input: &DeriveInput, errors: &mut Errors) {
     if let Some(lifetime) = input.generics.lifetimes().next() {
         errors.at(
@@ -143,7 +142,7 @@ fn check_foreign(input: &DeriveInput, errors: &mut Errors) {
     }
 }
 
-/// Returns an expression for whether a value of the type is an object with fixed fields, so that the value can be the arguments as a whole.
+/// Returns an expression that is `true` if the type is a JSON object with fixed fields, which can be all arguments of a tool.
 fn is_object(input: &DeriveInput, private: &Private) -> TokenStream {
     let serde = Serde::of(&input.attrs);
     if let Some(source) = serde.source() {

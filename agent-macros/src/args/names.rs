@@ -20,8 +20,7 @@ pub(super) enum Case {
 }
 
 impl Case {
-    /// Returns the rule for deserialising in these attributes. Returns `None` if the attributes have no
-    /// rule, or a rule that serde does not know.
+    /// Returns the rule that serde applies when it deserializes. Returns `None` if there is no rule, or a rule that serde does not know.
     pub(super) fn of(attrs: &[Attribute], key: &str) -> Option<Self> {
         Some(match Serde::of(attrs).text_for_reading(key)?.value().as_str() {
             "lowercase" => Self::Lower,
@@ -83,13 +82,12 @@ pub(super) struct Named {
     /// The name with its span; `None` for a flattened field, which has no name in JSON.
     pub(super) name: Option<LitStr>,
     pub(super) aliases: Vec<LitStr>,
-    /// The name in Rust.
     pub(super) ident: Ident,
 }
 
 impl Named {
-    /// Finds the names of a field or variant. `own` is the name and the aliases in `#[arg]`. `case` makes the
-    /// name from `ident` if neither `#[arg]` nor serde's attributes have a name.
+    /// Finds the names of a field or variant. `own` has the name and the aliases in `#[arg]`. `case` makes the name from `ident` if
+    /// neither `#[arg]` nor serde's attributes have one.
     pub(super) fn new(
         ident: &Ident,
         attrs: &[Attribute],
@@ -104,8 +102,7 @@ impl Named {
     }
 }
 
-/// Reports names that two fields or variants share, because serde would never read the second field or
-/// variant.
+/// Reports names that two fields or variants share, because serde would never read the second one.
 pub(super) fn check(names: &[Named], what: &str, errors: &mut Errors) {
     let mut seen: Vec<(String, &Ident)> = Vec::new();
     for Named { name, aliases, ident } in names {

@@ -1,7 +1,6 @@
 use super::*;
 use syn::parse_quote;
 
-/// Returns the expansion as text, and the number of errors that it reports.
 fn expanded(input: &DeriveInput, kind: Kind) -> (String, usize) {
     let text = derive(input, kind).to_string();
     let mistakes = text.matches("compile_error").count();

@@ -3,8 +3,7 @@
 
 use std::collections::HashMap;
 
-/// Replaces the links that do not lead to the web by their texts, writes the targets of web links inline, and removes the definitions of
-/// link references.
+/// Replaces links to items by their texts, writes the targets of web links inline, and removes the definitions of link references.
 pub(super) fn flattened(lines: &[String]) -> Vec<String> {
     let (mut references, mut kept, mut fenced) = (HashMap::new(), Vec::new(), false);
     for line in lines {
@@ -39,8 +38,8 @@ pub(super) fn flattened(lines: &[String]) -> Vec<String> {
     out
 }
 
-/// Parses the definition of a link reference: `[name]: target`, with or without a title in quotes. A line with other text behind the target
-/// is a paragraph, and `[^name]: text` is a footnote.
+/// Parses the definition of a link reference: `[name]: target`, with or without a title in quotes. Returns `None` for `[^name]: text`,
+/// which is a footnote, and for a line with other text behind the target.
 fn definition(line: &str) -> Option<(String, String)> {
     let rest = line.trim_start().strip_prefix('[').filter(|rest| !rest.starts_with('^'))?;
     let (name, target) = rest.split_once("]:")?;

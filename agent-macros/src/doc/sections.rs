@@ -1,8 +1,7 @@
-//! Splits docs into sections: leaves out the sections for people, and reads the entries of `# Arguments`.
+//! Splits docs into sections: leaves out the sections for people, and reads the names and texts in `# Arguments`.
 
 /// The titles of sections that are useless to a model.
 const FOR_PEOPLE: [&str; 6] = ["errors", "panics", "safety", "examples", "example", "aborts"];
-/// The titles of sections that list parameters.
 const OF_ARGUMENTS: [&str; 4] = ["arguments", "args", "parameters", "params"];
 
 use super::Line;
@@ -50,7 +49,6 @@ pub(super) fn split(lines: &[Line]) -> (Vec<Line>, Vec<Line>) {
     (told, arguments)
 }
 
-/// Returns the level of a heading, and its title in lower case.
 fn heading(line: &str) -> Option<(usize, String)> {
     let text = line.trim_start();
     super::is_heading(text).then(|| {
@@ -68,7 +66,7 @@ pub(super) fn listed(lines: &[String]) -> Vec<(String, Vec<String>)> {
         let item = super::is_list_item(line.trim_start()) && own <= *indent.get_or_insert(own);
         match item.then(|| entry(line)).flatten() {
             Some((name, text)) => found.push((name, vec![text])),
-            // An item without a name ends the previous entry.
+            // An item without a name ends the text of the previous name.
             None if item => found.push((String::new(), Vec::new())),
             None => {
                 if let Some((_, text)) = found.last_mut() {

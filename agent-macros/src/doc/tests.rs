@@ -2,7 +2,6 @@ use super::*;
 use quote::ToTokens;
 use syn::{ItemFn, parse_str};
 
-/// Returns the description of a function with these doc comments.
 fn of(source: &str) -> String {
     let item: ItemFn = parse_str(&format!("{source}\nfn f() {{}}")).unwrap();
     let mut errors = Errors::default();
@@ -11,7 +10,6 @@ fn of(source: &str) -> String {
     known(text).unwrap_or_default()
 }
 
-/// Returns the text. Fails if the text contains a constant.
 fn known(text: Option<Text>) -> Option<String> {
     text.map(|text| match text {
         Text::Known(text) => text,
@@ -148,7 +146,6 @@ fn sections_for_people_are_left_out() {
     assert_eq!(of("/// # Errors\n/// When not."), "");
 }
 
-/// Returns the texts in the docs of a tool, with this setting of `doc`.
 fn told(source: &str, doc: Doc) -> Docs {
     let item: ItemFn = parse_str(&format!("{source}\nfn f() {{}}")).unwrap();
     let mut errors = Errors::default();

@@ -6,7 +6,6 @@ use quote::ToTokens;
 use syn::punctuated::Punctuated;
 use syn::{Expr, Lit, LitStr, Token};
 
-/// Splits tokens at commas, and leaves out empty parts.
 pub(super) fn by_commas(tokens: TokenStream) -> Vec<TokenStream> {
     let mut parts = vec![TokenStream::new()];
     for token in tokens {
@@ -50,7 +49,6 @@ pub(crate) fn string_of(expr: &Expr) -> Option<LitStr> {
     }
 }
 
-/// Returns the text of `concat!(…)` or `stringify!(…)`, if it is known without evaluation.
 fn of_macro(call: &syn::Macro) -> Option<String> {
     let name = &call.path.segments.last()?.ident;
     if name == "stringify" {
@@ -63,7 +61,6 @@ fn of_macro(call: &syn::Macro) -> Option<String> {
     parts.iter().map(of_part).collect()
 }
 
-/// Returns the text that `concat!` makes of a literal.
 fn of_part(expr: &Expr) -> Option<String> {
     match bare(expr) {
         Expr::Lit(literal) => match &literal.lit {

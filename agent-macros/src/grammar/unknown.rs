@@ -3,13 +3,13 @@
 use super::Keys;
 use crate::diag::{listed, nearest};
 
-/// Returns the message about an unknown key. The message says where the key belongs, or what to write instead: the option that has this
-/// name in other libraries, or a similar key. If there is none, the message lists the options.
+/// Returns the message about an unknown key: where the key belongs, which option has this name in other libraries, a similar key, or the
+/// list of all options.
 pub(super) fn unknown(name: &str, keys: Keys) -> String {
     if let Some((_, advice)) = keys.elsewhere.iter().find(|(names, _)| names.contains(&name)) {
         return format!("`{name}` does not belong here: {advice}");
     }
-    // The names that options with the same meaning have in other libraries.
+    // Names in other libraries, an option that the attribute must accept for the advice to apply, and the advice.
     let elsewhere = [
         (&["min", "minimum", "ge"][..], "range", "write `range(1..)`, or with the other end `range(1..=50)`"),
         (&["max", "maximum", "le"], "range", "write `range(..=50)`, or with the other end `range(1..=50)`"),

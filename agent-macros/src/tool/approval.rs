@@ -54,7 +54,6 @@ impl Approval {
         }
     }
 
-    /// Parses the closure of a rule: `|amount: &u64| …`.
     fn rule(expr: &Expr, errors: &mut Errors) -> Option<Self> {
         let Expr::Closure(closure) = bare(expr) else {
             errors.at(expr, "write a closure over arguments: `when(|amount: &u64| *amount > 100)`");
@@ -99,7 +98,6 @@ impl Approval {
     }
 }
 
-/// Returns the name of one argument of a rule.
 fn named(input: &Pat, errors: &mut Errors) -> Option<Ident> {
     let Pat::Type(typed) = input else {
         errors.at(input, "write the type, too: `when(|amount: &u64| …)`");
@@ -119,8 +117,8 @@ fn named(input: &Pat, errors: &mut Errors) -> Option<Ident> {
     }
 }
 
-/// The generated code of a tool's approval: a function for the rule, and the method call `.approval(…)` for each of the two types that the
-/// arguments may have.
+/// The generated code of an approval: a function for the rule, and the method call `.approval(…)`, which depends on the type of the
+/// arguments.
 #[derive(Default)]
 pub(super) struct Expanded {
     pub(super) helper: TokenStream,
@@ -178,7 +176,6 @@ pub(super) fn of_function(
     }
 }
 
-/// Expands the approval of a struct or an enum.
 pub(super) fn of_type(approval: Option<&Approval>, name: &Ident, private: &Private) -> Expanded {
     let this = name.to_token_stream();
     let own = |tokens: TokenStream| replace_self(tokens, &this);
@@ -197,7 +194,6 @@ pub(super) fn of_type(approval: Option<&Approval>, name: &Ident, private: &Priva
     }
 }
 
-/// Returns the span of a rule's result.
 fn verdict(closure: &ExprClosure) -> Span {
     ours(types::span(&closure.body))
 }

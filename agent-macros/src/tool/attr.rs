@@ -9,7 +9,6 @@ use proc_macro2::{Ident, Span, TokenStream};
 use std::sync::LazyLock;
 use syn::{LitStr, Path};
 
-/// The kind of item that has the attribute `#[tool]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolItem {
     Function,
@@ -19,7 +18,7 @@ pub(crate) enum ToolItem {
     Block,
 }
 
-/// The options, with valid values.
+/// The options of one `#[tool(…)]`, with valid values.
 #[derive(Default)]
 pub(crate) struct Options {
     pub(crate) krate: Option<Path>,
@@ -28,17 +27,14 @@ pub(crate) struct Options {
     /// Whether `description` was given, even with an invalid value.
     pub(crate) described: bool,
     pub(crate) doc: Doc,
-    /// The span of `doc`, if it was given.
     pub(crate) doc_at: Option<Span>,
     pub(crate) require_docs: bool,
     pub(crate) approval: Option<Approval>,
     /// The text that the model reads if the tool returns `None`.
     pub(crate) none: Option<LitStr>,
-    /// The span of `inline`, if it was given.
     pub(crate) inline: Option<Span>,
     pub(crate) type_name: Option<Ident>,
-    /// The name of the generated method that returns the tools of the block. The second `#[tool]` block of a type needs this name, and so
-    /// does each later one.
+    /// The name of the generated method that returns the tools of the block. Every `#[tool]` block of a type except the first needs one.
     pub(crate) set: Option<Ident>,
     /// Whether `set` was given, even with an invalid value.
     pub(crate) is_further: bool,
@@ -47,7 +43,6 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Returns a setting with its index in `settings`, or `None` if the option was not given.
     fn setting(&self, key: &str) -> Option<(usize, &Setting)> {
         self.settings.iter().enumerate().find(|(_, setting)| setting.row.key == key)
     }
@@ -74,11 +69,9 @@ pub(crate) enum Doc {
     /// The whole comment except the sections for people and the sections about arguments.
     #[default]
     ForModels,
-    /// The first paragraph of what models may read.
+    /// The first paragraph outside of these sections.
     Summary,
-    /// The whole comment.
     All,
-    /// No part of the comment.
     Nothing,
 }
 
@@ -129,7 +122,6 @@ pub(super) fn keys(place: ToolItem) -> Keys {
     Keys { known, repeatable: &[], elsewhere }
 }
 
-/// Parses the tokens between the parentheses of `#[tool(…)]`.
 pub(crate) fn parse(tokens: TokenStream, place: ToolItem, errors: &mut Errors) -> Options {
     let mut options = Options::default();
     for entry in grammar::options(tokens, keys(place), errors) {

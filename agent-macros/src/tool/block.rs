@@ -141,7 +141,7 @@ fn check_block(block: &Block, errors: &mut Errors) {
     }
 }
 
-/// Reads a method that is marked `#[tool]`, and removes the mark. Returns `None` for any other method.
+/// Reads a method with `#[tool]`, and removes the attribute. Returns `None` for any other method.
 fn marked(
     method: &mut Function,
     receiver: &Receiver,

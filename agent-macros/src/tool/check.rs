@@ -74,8 +74,7 @@ pub(super) fn shared(receiver: &Receiver, at: proc_macro2::Span, private: &Priva
     quote_spanned!(at=> #private::shared::<#ty>();)
 }
 
-/// Returns all assertions about the parameters of a tool. `types` are the types of the parameters, with
-/// `Self` replaced.
+/// Returns the assertions about all parameters. `types` are the types of the parameters, with `Self` replaced.
 pub(super) fn params(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     let generic: Vec<_> = tool.receiver.iter().flat_map(|receiver| receiver.generics.type_params()).collect();
     let names: Vec<_> = generic.iter().map(|parameter| &parameter.ident).collect();

@@ -1,4 +1,4 @@
-//! Expands one tool to tokens. Each function emits one part.
+//! Expands one tool to tokens.
 
 use super::model::{Execution, Param, Pass, Tool, ToolHeader};
 use super::options::ROWS;
@@ -16,8 +16,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::{Field, Generics, LitStr, Type, parse_quote};
 
-/// Returns a block that evaluates to the tool's entry in a set: the compiled tool, or the reason why it cannot
-/// be compiled.
+/// Returns a block that evaluates to an `Entry`: the compiled tool, or the reason why it cannot be compiled.
 ///
 /// The block of a method expects the hidden variable `this` in its scope, which holds the value of the impl block's type.
 pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> TokenStream {
@@ -81,7 +80,7 @@ pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> T
                 }
             },
             quote! {
-                // `__WHOLE` is a constant of the type, so the compiler never instantiates the unused branch.
+                // `__WHOLE` is a constant, so the compiler never instantiates the unused branch.
                 if __WHOLE {
                     #take_this
                     return #private::typed::<#ty, _>(&__DEFINITION, #requires_var, move |#args, #cx| __run(#give_this #args, #cx));
@@ -119,8 +118,8 @@ pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> T
     }
 }
 
-/// Returns the path `<… as OrStandIn<T>>` for a parameter of type `T`. `Field` of this path is the type of the parameter's field in the
-/// generated struct: `T` if a model can send `T` or if `with` makes the value, and otherwise a stand-in.
+/// Returns the path `<… as OrStandIn<T>>` for a parameter of type `T`. The `Field` of this path is `T` if a model can send `T` or if
+/// `with` makes the value, and otherwise a stand-in.
 pub(super) fn stand_in(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
     if param.options.with.is_some() {
         return quote!(<#private::OwnType<true> as #private::OrStandIn<#ty>>);
@@ -131,8 +130,8 @@ pub(super) fn stand_in(param: &Param, ty: &TokenStream, private: &Private) -> To
     }
 }
 
-/// Returns a type alias for each argument, and stores the name of the alias in the parameter. The alias is an `OwnType<…>`, which selects
-/// the argument's own type or a stand-in.
+/// Returns a type alias for each argument, which selects the argument's own type or a stand-in. Stores the name of the alias in the
+/// parameter.
 fn own_types(tool: &mut Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     let mut aliases = TokenStream::new();
     for (n, (param, ty)) in tool.params.iter_mut().zip(types).enumerate() {
@@ -189,8 +188,8 @@ fn whole(tool: &Tool, types: &[TokenStream], private: &Private) -> Option<Whole>
     Some(Whole { ty: quote!(#field::Field), is_whole })
 }
 
-/// Returns two parts: helper items, and the hidden struct of the arguments with the impls of its checks. The attributes of its
-/// fields carry the parameters' docs and constraints, and name the helper items.
+/// Returns helper items, and the hidden struct of the arguments with the impls of its checks. The attributes of its fields carry the
+/// parameters' docs and constraints, and name the helper items.
 fn arguments_struct(
     params: Vec<Param>,
     types: &[TokenStream],
@@ -257,7 +256,6 @@ fn arguments_struct(
     (quote!(#(#helpers)*), item)
 }
 
-/// Returns the impls that check the parameters, if any parameter has checks.
 fn checks(
     params: &[Param],
     types: &[TokenStream],
@@ -382,10 +380,9 @@ fn run(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     }
 }
 
-/// Returns an expression that converts the value of the call to an outcome. A `Result`, or an alias of a `Result`, is
-/// split into its value and its error first. The bounds are then required of the value and the error separately, so that
-/// the compiler's message names one of these two types, at the span of the result type. `none` is the text that the
-/// model reads if the value is `None`.
+/// Returns an expression that converts the value of `call` to a `ToolOutcome`. A `Result` is split first, so that the compiler's message
+/// about a missing trait names the type of the value or of the error. `at` is the span of the result type, for these messages. `none` is
+/// the text that the model reads if the value is `None`.
 pub(super) fn converted(
     call: &TokenStream,
     none: Option<&LitStr>,
@@ -396,7 +393,7 @@ pub(super) fn converted(
     let (mut value_at, mut error_at) = (value.clone(), error.clone());
     value_at.set_span(at);
     error_at.set_span(at);
-    // This call is deprecated for some types of results. It has the span of the result type, so that the compiler's warning points to the
+    // The method `kind` is deprecated for some types of results. With the span of the result type, the compiler's warning points to the
     // type.
     let kind_of_value = quote_spanned!(at=> (&#private::OfValue(&#value)).kind());
     let of_value = match none {

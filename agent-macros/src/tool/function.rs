@@ -159,7 +159,6 @@ fn named_output(ty: &Type, sig: &Signature) -> Option<Type> {
     (!hides && !matches!(ty, Type::Never(_))).then_some(ty)
 }
 
-/// Reports signatures of functions that a model cannot call.
 fn check_signature(sig: &Signature, errors: &mut Errors) {
     if let Safety::Unsafe(token) = &sig.safety {
         errors.at(token, "a model cannot promise what `unsafe` asks for: wrap the function in a safe one");
@@ -212,8 +211,8 @@ fn check_signature(sig: &Signature, errors: &mut Errors) {
     }
 }
 
-/// Returns whether a type is written as a trait with one of these names or as a box of such a trait, alone or in a
-/// `Result` or `Option`. Such results cannot be written as JSON.
+/// Returns whether a type is written as `impl` or `dyn` of a trait in `names`, or as a box in `names` such as `BoxStream`, alone or inside
+/// of `Pin`, `Box`, `Result` or `Option`.
 fn is_spelled(ty: &Type, names: &[&str]) -> bool {
     let is_named =
         |path: &Path| path.segments.last().is_some_and(|last| names.iter().any(|name| last.ident == name));

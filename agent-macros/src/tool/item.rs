@@ -14,7 +14,6 @@ pub(super) enum Item {
     Block(Block),
 }
 
-/// A function or a method.
 pub(super) struct Function {
     pub(super) attrs: Vec<Attribute>,
     pub(super) vis: Visibility,
@@ -23,7 +22,6 @@ pub(super) struct Function {
     pub(super) body: TokenStream,
 }
 
-/// An impl block: `impl Type { … }` or `impl Trait for Type { … }`.
 pub(super) struct Block {
     pub(super) attrs: Vec<Attribute>,
     pub(super) unsafety: Option<Token![unsafe]>,

@@ -1,8 +1,7 @@
 //! `#[tool]`: parse the item, validate it into a model, expand the model.
 //!
-//! The user's item is always emitted, without the attributes of this crate. After a mistake, the generated
-//! parts are stand-ins, so that one mistake causes only one message, and a `tools![…]` that uses the item
-//! reports no further errors.
+//! The user's item is always emitted, without the attributes of this crate. After a mistake, the generated impls are stand-ins, so that
+//! one mistake causes only one message, and a `tools![…]` that uses the item reports no further errors.
 
 mod approval;
 pub(crate) mod attr;
@@ -41,8 +40,7 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     }
 }
 
-/// Returns the name and the description, from the options or the item, and the entries about arguments in the
-/// item's docs.
+/// Returns the name and the description, from the options or the item, and the names and texts of the arguments that the item's docs list.
 fn tool_header(
     options: Options,
     item: &Ident,

@@ -6,10 +6,8 @@ use crate::doc::Text;
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::{Attribute, Generics, LitStr, Type};
 
-/// A function or method that is a tool.
 pub(crate) struct Tool {
     pub(crate) header: ToolHeader,
-    /// The function to call.
     pub(crate) function: Ident,
     pub(crate) receiver: Option<Receiver>,
     /// Whether the function is a method that takes `&self`. In an impl block, a function may have no `self`.
@@ -22,7 +20,6 @@ pub(crate) struct Tool {
     pub(crate) output: Option<Type>,
 }
 
-/// The name, description and options of a tool.
 pub(crate) struct ToolHeader {
     pub(crate) name: LitStr,
     /// The description for the model. `None` with the option `doc = false`, unless the option `description` is given.
@@ -39,7 +36,6 @@ pub(crate) struct Receiver {
     pub(crate) generics: Generics,
 }
 
-/// Whether the body is async, and on which thread a synchronous body runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Execution {
     Async,
@@ -59,15 +55,14 @@ pub(crate) struct Param {
     /// The `#[cfg]` attributes, which are repeated wherever the parameter is used.
     pub(crate) cfgs: Vec<Attribute>,
     pub(crate) options: ArgOptions,
-    /// The advice and the span of the pattern, if the parameter has no name for the model. The advice is reported unless the
-    /// parameter is the whole argument object.
+    /// The advice and the span of the pattern, if the parameter has no name for the model. They become an error unless the parameter is
+    /// the whole argument object.
     pub(crate) nameless: Option<(&'static str, Span)>,
     /// The name of the type alias that selects the parameter's own type or a stand-in. With the alias, the compiler evaluates this choice
     /// only once.
     pub(crate) own_type: Option<Ident>,
 }
 
-/// The source of a parameter's value, and how the function gets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pass {
     /// `T`: an argument, passed by value.

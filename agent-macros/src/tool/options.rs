@@ -24,7 +24,6 @@ pub(super) struct OptionRow {
     read: Read,
 }
 
-/// The reader of an option's value.
 enum Read {
     /// The value is a setting, for which the call of a setter is emitted.
     Setting(fn(&Entry, &mut Errors) -> Option<SettingValue>, Emit),
@@ -35,7 +34,6 @@ enum Read {
 /// A function that returns the calls of setters for a setting. Its second argument replaces `Self`.
 type Emit = fn(&Setting, Option<&TokenStream>, &Private) -> TokenStream;
 
-/// A setting, with a valid value.
 pub(super) struct Setting {
     pub(super) row: &'static OptionRow,
     pub(super) key: Ident,
@@ -50,11 +48,10 @@ pub(super) enum SettingValue {
     /// A time limit; `None` for no limit.
     Timeout(Option<Duration>),
     Policy(Policy),
-    /// JSON objects, as tokens of `json!`.
+    /// JSON objects, as the tokens that `json!` takes.
     Objects(Vec<TokenStream>),
-    /// Keys and JSON, as tokens of `json!`.
+    /// Keys and JSON values. The values are tokens that `json!` takes.
     Pairs(Vec<(LitStr, TokenStream)>),
-    /// The path of a function, or a closure.
     Function(Expr),
 }
 
@@ -165,7 +162,6 @@ pub(super) const ROWS: &[OptionRow] = &[
 ];
 
 impl OptionRow {
-    /// Reads the value of one option into `options`.
     pub(super) fn read(&'static self, options: &mut Options, entry: &Entry, errors: &mut Errors) {
         match self.read {
             Read::Expansion(read) => read(options, entry, errors),
@@ -182,7 +178,6 @@ impl OptionRow {
 }
 
 impl Setting {
-    /// Returns the calls of setters for this setting.
     pub(super) fn emit(&self, this: Option<&TokenStream>, private: &Private) -> TokenStream {
         match self.row.read {
             Read::Setting(_, emit) => emit(self, this, private),
@@ -207,7 +202,6 @@ fn text(entry: &Entry, errors: &mut Errors) -> Option<SettingValue> {
     entry.some_text(errors).map(SettingValue::Text)
 }
 
-/// Reads a closure, or the path of a function: `prepare = rename_old_keys`.
 fn function(entry: &Entry, errors: &mut Errors) -> Option<SettingValue> {
     match &entry.value {
         Value::Equals(expr) if matches!(bare(expr), Expr::Path(_) | Expr::Closure(_)) => {
@@ -222,8 +216,8 @@ fn function(entry: &Entry, errors: &mut Errors) -> Option<SettingValue> {
     }
 }
 
-/// Returns the calls that set an option: one call of the setter with the name of the option, or one call for each example or each entry of
-/// `extend`. Returns no call for a time limit, because `timeout` has its own function in [`ROWS`].
+/// Returns the call of the setter that has the option's name, or one call for each example or each key of `extend`. Returns no call for a
+/// time limit, because `timeout` has its own function in [`ROWS`].
 fn set(setting: &Setting, this: Option<&TokenStream>, private: &Private) -> TokenStream {
     let setter = format_ident!("{}", setting.row.key);
     let json = |tokens: &TokenStream| quote!(#private::serde_json::json!(#tokens));
@@ -255,7 +249,6 @@ fn set(setting: &Setting, this: Option<&TokenStream>, private: &Private) -> Toke
     }
 }
 
-/// Returns a call of the setter without a value, if the flag is set.
 fn set_if(setting: &Setting, _: Option<&TokenStream>, _: &Private) -> TokenStream {
     let setter = format_ident!("{}", setting.row.key);
     match setting.value {
@@ -264,7 +257,6 @@ fn set_if(setting: &Setting, _: Option<&TokenStream>, _: &Private) -> TokenStrea
     }
 }
 
-/// Reads `doc = false`, `doc = "summary"` or `doc = "all"`.
 fn doc(entry: &Entry, errors: &mut Errors) -> Doc {
     match (entry.literal_bool(), entry.literal_text().as_deref()) {
         (Some(false), _) => return Doc::Nothing,
@@ -280,7 +272,6 @@ fn doc(entry: &Entry, errors: &mut Errors) -> Doc {
     Doc::default()
 }
 
-/// Reads `timeout = "10s"` or `timeout = false`.
 fn timeout(entry: &Entry, errors: &mut Errors) -> Option<SettingValue> {
     if entry.literal_bool() == Some(false) {
         return Some(SettingValue::Timeout(None));

@@ -20,8 +20,8 @@ const TAKEN_APART: &str = "the model sees the name of a parameter: write `name: 
                            `#[arg(name = \"…\")]` in front of the pattern; only a struct that derives `ToolArgs` is the \
                            whole argument object, which needs no name";
 
-/// Reads the parameters, and removes their docs and the attributes of this crate from the signature. `listed` has the
-/// entries about parameters in the function's docs.
+/// Reads the parameters, and removes their docs and the attributes of this crate from the signature. `listed` has the names and texts of
+/// the parameters in the function's docs.
 pub(super) fn take(
     sig: &mut Signature,
     listed: &[(String, String)],
@@ -70,8 +70,8 @@ pub(super) fn take(
     params
 }
 
-/// Returns whether a parameter may be the whole argument object, whose fields have their own docs. Such a parameter is the only
-/// argument, is taken by value, and has a type that is named like a struct.
+/// Returns whether a parameter may be the whole argument object, whose fields have their own docs: the only argument, taken by value, with
+/// a type that is named like a struct.
 fn may_be_whole(param: &Param, all: &[Param]) -> bool {
     param.pass == Pass::Value
         && param.options.nested.is_none()
@@ -81,7 +81,7 @@ fn may_be_whole(param: &Param, all: &[Param]) -> bool {
         }) && path.path.segments.last().is_some_and(|last| last.arguments.is_empty()))
 }
 
-/// Gives each parameter its entry in the docs of the function. Reports entries for parameters that do not exist.
+/// Adds the texts in the function's docs to the parameters. Reports texts for parameters that do not exist.
 fn describe(sig: &Signature, params: &mut [Param], listed: &[(String, String)], errors: &mut Errors) {
     let names: Vec<String> = sig
         .inputs
@@ -224,8 +224,8 @@ fn bare_name(ident: &syn::Ident) -> Option<syn::Ident> {
     Some(bare)
 }
 
-/// Returns the source of a parameter of this type, and the owned type of the argument or the type of the injected state. Reports types
-/// that a parameter cannot have.
+/// Returns how a parameter of this type gets its value, and the owned type of the argument or the type of the injected state. Reports
+/// types that a parameter cannot have.
 fn passed(ty: &Type, errors: &mut Errors) -> Option<(Pass, Type)> {
     match bare(ty) {
         Type::Reference(reference) => by_reference(reference, errors),
@@ -315,7 +315,6 @@ fn bare(ty: &Type) -> &Type {
     }
 }
 
-/// Reports `#[arg(…)]` on an injected parameter, because the model never sees it.
 fn injected(ours: &[Attribute], ty: &Type, errors: &mut Errors) {
     if let Some(attr) = ours.iter().find(|attr| attr.path().is_ident("arg")) {
         let by_value = owned(ty).map(|ty| pretty(&ty)).unwrap_or_default();

@@ -53,7 +53,7 @@ pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
     let rule = approval::of_type(header.options.approval.as_ref(), &name, &private);
     let (rule_helper, rule) = (rule.helper, rule.whole);
     let there = private.at(at);
-    // Asserts that a struct is the whole argument object. For an enum, the plan checks this.
+    // Asserts that a struct is the whole argument object. For an enum, the library checks this when it compiles the schema.
     let object = (!is_enum).then(
         || quote_spanned!(at=> const _: () = #there::whole_object(<#name as #there::ToolArgs>::OBJECT);),
     );
@@ -125,7 +125,6 @@ fn check(input: &DeriveInput, options: &Options, errors: &mut Errors) {
     }
 }
 
-/// Checks the variants of an enum that is a tool.
 fn check_actions(data: &DataEnum, input: &DeriveInput, errors: &mut Errors) {
     if data.variants.is_empty() {
         errors.at(&input.ident, "each variant is an action of the tool: write at least one");
@@ -144,8 +143,8 @@ fn check_actions(data: &DataEnum, input: &DeriveInput, errors: &mut Errors) {
     }
 }
 
-/// Makes `action` the key that contains the name of the action, in snake case. Attributes of serde that set another form
-/// take precedence.
+/// Makes `action` the key that contains the name of the action, in snake case. Attributes of serde about the tag or the case take
+/// precedence.
 fn tag(attrs: &mut Vec<Attribute>) {
     let serde = Serde::of(attrs);
     let (tagged, renamed) =
@@ -158,7 +157,6 @@ fn tag(attrs: &mut Vec<Attribute>) {
     }
 }
 
-/// Returns whether the user derives `ToolArgs` below `#[tool]`.
 fn derives_args(input: &DeriveInput) -> bool {
     let derives = input.attrs.iter().filter(|attr| attr.path().is_ident("derive"));
     derives.into_iter().any(|attr| {

@@ -2,7 +2,6 @@ use super::*;
 use crate::grammar::Keys;
 use quote::quote;
 
-/// Returns the expansion as text, and the messages of its compile errors.
 fn expanded(options: TokenStream, item: &TokenStream) -> (String, Vec<String>) {
     let text = expand(options, item).to_string();
     let messages = text.split("compile_error ! { \"").skip(1);

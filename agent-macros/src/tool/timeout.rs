@@ -4,7 +4,6 @@ use std::time::Duration;
 
 const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
 
-/// Parses a whole number with a unit: `250ms`, `10s`, `5m` or `1h`.
 pub(crate) fn parse(text: &str) -> Result<Duration, &'static str> {
     const SYNTAX: &str =
         "write a whole number and a unit, one of `ms`, `s`, `m` and `h`: `timeout = \"10s\"`";

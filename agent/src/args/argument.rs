@@ -1,4 +1,4 @@
-//! Reads one parameter of checked arguments as a Rust type, for hooks and rules of the application.
+//! Reads one parameter of a call's validated arguments as a Rust type, for hooks and rules of the application.
 
 use super::judge::TextJudge;
 use super::plan::{NodeId, NodeKind, ObjectSpec, PlanNode, UnlistedKey};
@@ -74,7 +74,7 @@ pub enum ArgumentError {
         /// The requested type, as `std::any::type_name` names it.
         wanted: &'static str,
     },
-    /// The value is or contains a secret, and these arguments contain a placeholder instead.
+    /// The value is or contains a secret. The arguments contain a placeholder in its place.
     #[error("`{name}` of `{tool}` is secret and withheld here")]
     #[non_exhaustive]
     Withheld {
@@ -109,11 +109,7 @@ fn meant(suggestions: &[String]) -> String {
 }
 
 impl Plan {
-    /// Reads one top-level parameter from the sent arguments. The caller has checked that the arguments fit this plan.
-    ///
-    /// # Errors
-    /// Returns an error if the tool has no such parameter, or if the arguments or the value cannot be read. Returns an error for an
-    /// absent parameter unless it has a default in the schema, or `T` is an `Option`.
+    /// Reads one top-level parameter from the text that the model sent. The caller has checked that the text fits this `Plan`.
     #[cfg(feature = "runtime")]
     pub(crate) fn argument<T: DeserializeOwned>(&self, sent: &str, name: &str) -> Result<T, ArgumentError> {
         let text = if sent.trim_start().is_empty() { "{}" } else { sent };
@@ -121,15 +117,15 @@ impl Plan {
             Err(error @ (ArgumentError::Type { .. } | ArgumentError::Unreadable { .. })) => error,
             read => return read,
         };
-        // The arguments may fit only after a repair of their structure that the policy allows.
+        // The arguments may fit only after a repair of their structure, for example of an object that was sent as a JSON string.
         match self.explain(text, &|cx, text| super::read::<Value>(cx, text).map(drop)) {
             Ok(again) => self.pick(&again.text, name, false),
             Err(_) => Err(error),
         }
     }
 
-    /// Reads one top-level parameter from canonical arguments. Canonical arguments contain integers beyond 64 bits as texts, which
-    /// are read under every policy.
+    /// Reads one top-level parameter from arguments that were already coerced and written as JSON. In this JSON, an integer beyond 64 bits
+    /// is a string, which is read under every policy.
     pub(crate) fn checked_argument<T: DeserializeOwned>(
         &self,
         checked: &str,
@@ -188,7 +184,6 @@ impl Plan {
         }
     }
 
-    /// Returns whether the arguments may contain this top-level key.
     fn takes(&self, name: &str) -> bool {
         let graph = self.graph();
         let takes = |object: &ObjectSpec| {
@@ -198,8 +193,8 @@ impl Plan {
     }
 }
 
-/// Reads one top-level parameter from canonical arguments without their plan. Without the plan, an absent parameter cannot be told
-/// from an unknown one, so an absent key is an error for every type, even for an `Option`.
+/// Reads one top-level parameter if the `Plan` is not known. An absent parameter cannot be told from an unknown one, so it is an error for
+/// every type, even for an `Option`.
 pub(crate) fn argument_without_plan<T: DeserializeOwned>(
     tool: &str,
     checked: &str,
@@ -226,7 +221,7 @@ pub(crate) fn argument_without_plan<T: DeserializeOwned>(
     let open = Plan::compile(tool, &Value::Object(serde_json::Map::new()), super::PlanOptions::default());
     let open = open.map_err(|_| unreadable())?;
     let graph = open.graph();
-    // In canonical arguments, a text of digits beyond 64 bits is an integer, unless `T` reads a text.
+    // An integer beyond 64 bits was written as a string. It is read as an integer, unless `T` accepts the string.
     let digits = entry.text().filter(|text| {
         text.parse::<i64>().is_err()
             && text.parse::<u64>().is_err()
@@ -242,10 +237,10 @@ pub(crate) fn argument_without_plan<T: DeserializeOwned>(
     })
 }
 
-/// Returns the node of the arguments as a whole, after choosing among alternatives: an object, or the node for any value. Returns `None`
-/// if the plan has no such node for these arguments.
+/// Returns the `PlanNode` of the whole arguments. If it has alternatives, returns the one that describes `text`. Returns `None` if the
+/// result is neither an object nor `NodeKind::Any`.
 fn root_object<'c>(cx: &'c Context<'c>, text: &str) -> Option<&'c PlanNode> {
-    /// Maximum number of nested alternatives. No compiled plan has so many.
+    /// Maximum number of nested alternatives. No compiled schema has so many.
     const MOST: usize = 1000;
     let mut node = cx.graph.node(cx.graph.root);
     for _ in 0..MOST {
@@ -271,7 +266,7 @@ enum MemberState {
     Read,
 }
 
-/// A visitor that reads the value of one key of an object. The visitor receives canonical keys.
+/// A visitor that reads the value of one key and skips all others. Aliases of the key were replaced by its name before.
 struct MemberPicker<'n, T> {
     name: &'n str,
     state: &'n Cell<MemberState>,

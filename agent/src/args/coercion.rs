@@ -1,13 +1,12 @@
-//! The record of a coercion.
+//! Coercions: the changes, such as `"42"` to 42, by which sent arguments are made to fit a schema.
 
 use super::text::{MAX_RECORD, cut, shown};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Defines the rules. Each rule is one row with its description, its variant and its identifier.
 macro_rules! coercion_rules {
     ($($(#[$what:meta])* $rule:ident = $word:literal,)*) => {
-        /// The rule of a coercion.
+        /// A rule by which a sent value is changed to fit, for example text to integer.
         ///
         /// ```
         /// use agent::args::{CoercionPolicy, CoercionRule};
@@ -51,7 +50,7 @@ coercion_rules! {
     NumberToText = "number_to_text",
     /// `"In Progress"` becomes `"in_progress"`.
     FoldEnum = "fold_enum",
-    /// `"3"` or 3.0 becomes the 3 of a closed set of numbers.
+    /// `"3"` or 3.0 becomes 3, one of the allowed numbers that the schema lists.
     ToClosedNumber = "to_closed_number",
     /// A string with JSON text becomes the array or object in it.
     JsonTextDecoded = "json_text_decoded",
@@ -63,8 +62,8 @@ coercion_rules! {
     NullAsEmpty = "null_as_empty",
     /// A key that matches no parameter is dropped.
     UnknownDropped = "unknown_dropped",
-    /// 9007199254740993 becomes 9007199254740992.0, the nearest number that the type or a JSON value can hold. Each such
-    /// change is recorded; no policy allows or forbids it.
+    /// 9007199254740993 becomes 9007199254740992.0, the nearest number that the type or a JSON value can hold. The change is always
+    /// recorded; no policy allows or forbids it.
     NumberRounded = "number_rounded",
 }
 
@@ -104,10 +103,9 @@ pub struct Coercion {
     pub rule: CoercionRule,
 }
 
-/// The text that replaces a secret value in records and reports.
+/// The text that replaces a secret value in recorded coercions and in reports.
 pub(crate) const HIDDEN: &str = "(hidden)";
 
-/// A value before or after a coercion, to be recorded.
 pub(crate) enum CoercedValue<'a> {
     Null,
     Bool(bool),
@@ -132,7 +130,6 @@ impl CoercedValue<'_> {
     }
 }
 
-/// Returns the recorded form of a value: a long text is cut, and a long array or object is described.
 pub(crate) fn recorded(value: Value) -> Value {
     match value {
         Value::String(s) if s.len() > MAX_RECORD => cut(&s, MAX_RECORD).into(),

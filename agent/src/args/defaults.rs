@@ -10,18 +10,15 @@ use serde_json::Value;
 use std::collections::HashSet;
 
 impl Plan {
-    /// Checks every default that the schema shows.
-    ///
-    /// # Errors
-    /// Returns an error for the first parameter whose default breaks a constraint of the plan. The error names the constraint, and the
-    /// default unless the default is secret.
+    /// Checks every default that the schema shows. The error is about the first default that breaks a constraint; it does not show a
+    /// secret default.
     pub(crate) fn check_defaults(&self) -> Result<(), SchemaError> {
         let mut seen = HashSet::new();
         self.defaults_below(self.graph().root, false, &mut String::new(), &mut seen)
             .map_err(|e| e.of(self.name()))
     }
 
-    /// Checks the defaults at and below a node. Each node is visited once, so the recursion is at most as deep as the type.
+    /// Checks the defaults at and below a node. Each node is visited once, so the recursion ends even for recursive types.
     fn defaults_below(
         &self,
         id: NodeId,
@@ -83,7 +80,7 @@ impl Plan {
             use IssueCode::{Format, Length, Pattern, Range, Unique};
             matches!(issue.code, Range | Length | Pattern | Format | Unique)
         });
-        // Some formats are part of a Rust type's schema. The type itself checks such a format, so issues about it do not count here.
+        // The Rust type itself checks the formats that are part of its schema, so issues about these formats do not count here.
         if issues.len() <= of_types || issues.is_empty() {
             return Ok(());
         }

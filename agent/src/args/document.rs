@@ -16,11 +16,11 @@ pub(crate) struct Document<'t> {
     pub(crate) root: Doc<'t>,
 }
 
-/// A value, with the text from which it was read.
+/// A JSON value, with the text from which it was read.
 pub(crate) struct Doc<'t> {
     pub(crate) raw: &'t str,
     pub(crate) shape: Shape<'t>,
-    /// A node that accepts the value unchanged, once such a node is known.
+    /// A node of the compiled schema that is known to accept the value unchanged.
     fitting: Cell<Option<NodeId>>,
 }
 
@@ -35,8 +35,8 @@ pub(crate) enum Shape<'t> {
 }
 
 impl<'t> Document<'t> {
-    /// Parses JSON text. Ordinary JSON is read directly. For all other text, `serde_json` decides whether it is JSON, and provides the
-    /// error.
+    /// Parses JSON text. [`DocumentReader`] reads ordinary JSON. For all other text, `serde_json` decides whether it is JSON, and provides
+    /// the error.
     pub(crate) fn parse(text: &'t str) -> Result<Document<'t>, serde_json::Error> {
         if let Some(document) = DocumentReader::new(text, false).document() {
             return Ok(document);
@@ -48,7 +48,7 @@ impl<'t> Document<'t> {
         Document::read(text).ok_or_else(|| serde::de::Error::custom("cannot be read"))
     }
 
-    /// Builds the tree of a text. The caller has checked that the text is JSON, with at most 128 levels.
+    /// Parses a text that the caller has found to be JSON, with at most 128 levels.
     pub(super) fn read(text: &'t str) -> Option<Document<'t>> {
         DocumentReader::new(text, true).document()
     }
@@ -66,7 +66,7 @@ impl Doc<'_> {
         matches!(self.shape, Shape::Null)
     }
 
-    /// Returns whether the value fits a node unchanged. `false` may also mean that the scan could not decide. A node that the value fits
+    /// Returns whether the value fits a schema node without coercion. `false` may also mean that this could not be decided. A fitting node
     /// is remembered, because every pass over a refused call asks again.
     pub(crate) fn fits_exactly(&self, graph: &Graph, node: NodeId) -> bool {
         if self.fitting.get() == Some(node) {
@@ -79,8 +79,8 @@ impl Doc<'_> {
         fits
     }
 
-    /// Returns the node that describes this value in place of the node `id`, for example the variant that the tag of the value names; see
-    /// [`PlanNode::referred`]. Unlike that function, also returns `None` for null at a nullable node, and for the word of a unit variant.
+    /// Returns the alternative of the schema node `id` that describes this value, for example the enum variant that the value's tag names.
+    /// Unlike `PlanNode::referred`, returns `None` for null at a nullable node, and for a unit variant sent as a string.
     pub(crate) fn referred(&self, graph: &Graph, id: NodeId) -> Option<NodeId> {
         let node = graph.node(id);
         match (&node.kind, &self.shape) {
@@ -106,7 +106,6 @@ impl Doc<'_> {
         self.raw != "-0" && self.raw.bytes().all(|b| b == b'-' || b.is_ascii_digit())
     }
 
-    /// Returns whether a number starts with a minus, whether it was sent as a token or as text.
     pub(crate) fn is_negative(&self) -> bool {
         match &self.shape {
             Shape::Text(text) => text.trim_start().starts_with('-'),
@@ -114,7 +113,7 @@ impl Doc<'_> {
         }
     }
 
-    /// Returns whether the value is a text with digits that parses as an infinite float.
+    /// Returns whether the value is a string with a number too large for a float, such as `"1e999"`.
     pub(crate) fn is_endless(&self) -> bool {
         let Shape::Text(text) = &self.shape else { return false };
         text.bytes().any(|b| b.is_ascii_digit()) && text.trim().parse().is_ok_and(f64::is_infinite)
@@ -124,7 +123,7 @@ impl Doc<'_> {
         self.raw.parse().ok()
     }
 
-    /// Returns the number as a float, or `None` if the float has lost digits of the number. `0.1` has not lost any.
+    /// Returns the number as a float, or `None` if the float has lost digits of the number. `0.1` counts as exact.
     pub(crate) fn exact_f64(&self) -> Option<f64> {
         let float = self.as_f64()?;
         (rounding::is_safe(self.raw) || !rounding::is_rounded(self.raw, float)).then_some(float)
@@ -135,7 +134,6 @@ impl Doc<'_> {
         serde_json::from_str(self.raw).unwrap_or_default()
     }
 
-    /// Returns a short description of the value: its type, with its text, its number of items or its keys.
     pub(crate) fn shown(&self) -> String {
         match &self.shape {
             Shape::Null => "null".into(),
@@ -159,7 +157,7 @@ impl Doc<'_> {
         }
     }
 
-    /// Returns whether a `serde_json::Value` cannot hold all digits of a number at or below this value.
+    /// Returns whether this value contains a number whose digits a `serde_json::Value` cannot hold.
     pub(crate) fn loses_digits(&self) -> bool {
         match &self.shape {
             Shape::Array(items) => items.iter().any(Doc::loses_digits),
@@ -220,7 +218,7 @@ impl Doc<'_> {
     }
 }
 
-/// Returns one of 64 marks for a key. Keys with different marks are different keys.
+/// Returns one of 64 bits for a key. Keys with different bits are different keys.
 fn mark_of(key: &str) -> u64 {
     let [first, last] =
         [key.as_bytes().first(), key.as_bytes().last()].map(|byte| usize::from(*byte.unwrap_or(&0)));
@@ -278,13 +276,13 @@ impl<'de> Visitor<'de> for CheckedJson {
     }
 }
 
-/// Maximum depth of ordinary JSON. `serde_json` reads up to 127 levels.
+/// Maximum depth that [`DocumentReader`] reads on its own. `serde_json` reads up to 127 levels.
 const MAX_ORDINARY_DEPTH: u32 = 100;
-/// Maximum length of a number in ordinary JSON. A longer number may be beyond the range of floats.
+/// Maximum length of a number that [`DocumentReader`] reads on its own. A longer number may be beyond the range of floats.
 const MAX_ORDINARY_NUMBER: usize = 40;
 
-/// Builds the tree of a text, in one pass. If `is_json` is not set, only ordinary JSON is read: the reader returns `None` for text
-/// that is not JSON, but also for unusual JSON.
+/// Parses a text in one pass. Unless `is_json` is set, it returns `None` for text that is not JSON, and also for unusual JSON, such as
+/// deeply nested objects or numbers with an exponent.
 struct DocumentReader<'t> {
     text: &'t str,
     bytes: &'t [u8],
@@ -321,7 +319,6 @@ impl<'t> DocumentReader<'t> {
         }
     }
 
-    /// Skips blanks, and consumes the next byte if it is `byte`. Returns whether the byte was consumed.
     fn eat(&mut self, byte: u8) -> bool {
         self.skip_blank();
         let found = self.peek() == Some(byte);
@@ -357,7 +354,6 @@ impl<'t> DocumentReader<'t> {
         is_here.then_some(shape)
     }
 
-    /// Returns the position after the digits that start at `at`.
     fn digits(&self, mut at: usize) -> usize {
         loop {
             let length = leading_digits(word_at(self.bytes, at));
@@ -385,7 +381,7 @@ impl<'t> DocumentReader<'t> {
             }
             return Some(Shape::Number);
         }
-        // An exponent is not consumed. The caller expects a comma or an end after the number, so the caller fails at the exponent.
+        // An exponent is not consumed, so the caller finds no comma or end after the number, and returns `None`.
         (is_ordinary && self.at - start <= MAX_ORDINARY_NUMBER).then_some(Shape::Number)
     }
 

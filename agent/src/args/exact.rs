@@ -1,10 +1,6 @@
-//! Decides whether arguments fit a plan without any change: each value has the form of the schema, each property occurs at most once and
-//! under its own name, and no key of a map repeats.
-//!
-//! The scan has three results. Arguments that fit exactly are read without the plan. Arguments that the plan certainly refuses are
-//! searched for all issues at once. All other arguments are read along the plan.
-//!
-//! The scan is not a full JSON parser: `serde_json` reads the text afterwards, and refuses a text that is not JSON.
+//! Scans the text of arguments to decide whether they fit a `Plan` exactly: without coercions, aliases and repeated keys. Arguments that
+//! fit exactly are read directly into their type; other arguments are read with the help of the `Plan`. The scan is not a full JSON
+//! parser: `serde_json` reads the text afterwards, and refuses a text that is not JSON.
 
 mod choices;
 mod key_hashes;
@@ -19,21 +15,20 @@ use crate::name_hash::NameHash;
 use key_hashes::KeyHashes;
 use std::borrow::Cow;
 
-/// Maximum depth of nested nodes. One value can count several times, for example as a nullable, a union and an object.
+/// Maximum depth of nested schema nodes. One value can count several times, for example as a nullable, a union and an object.
 const MAX_DEPTH: u32 = 300;
 
-/// How arguments fit a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
     /// The arguments fit without any change.
     Exact,
-    /// The plan refuses the arguments: an object has an unknown key, lacks a required key, or has a wrong number of keys.
+    /// The arguments do not fit, not even with coercions: an object has an unknown key, lacks a required key, or has a wrong number of
+    /// keys.
     Refused,
     /// The arguments do not fit exactly, or the scan cannot decide.
     Unknown,
 }
 
-/// Returns how the arguments fit the plan. Arguments that are not an object are `Unknown`.
 pub(crate) fn fit(graph: &Graph, text: &str) -> Fit {
     let mut scan = Scan::new(graph, text);
     let start = skip_blank(scan.bytes, 0);
@@ -51,13 +46,13 @@ pub(crate) fn fit(graph: &Graph, text: &str) -> Fit {
     }
 }
 
-/// Returns whether a value fits a node exactly. `text` is the value without blanks around it. `false` may also mean that the scan cannot
-/// decide.
+/// Returns whether a value fits a schema node without coercion. `text` is the value without blanks around it. `false` may also mean that
+/// the scan cannot decide.
 pub(crate) fn value_fits(graph: &Graph, node: NodeId, text: &str) -> bool {
     Scan::new(graph, text).value(node, 0).is_ok_and(|end| end == text.len())
 }
 
-/// The early end of a scan: the value does not fit exactly, but may fit another alternative, or the scan cannot decide.
+/// The early end of a scan: a value does not fit exactly, or the scan cannot decide.
 struct ScanStop {
     /// The position at which the scan found that the value does not fit; 0 if the scan cannot decide.
     misfit_at: usize,
@@ -72,7 +67,7 @@ fn misfit(at: usize) -> ScanStop {
 /// The position after the scanned value, or the early end of the scan.
 type ScanStep = Result<usize, ScanStop>;
 
-/// The byte that the function `byte` returns past the end of the text. JSON never contains this byte.
+/// The byte that the function `byte` returns past the end of the text. JSON never contains it.
 const END: u8 = 0;
 
 struct Scan<'s> {
@@ -80,15 +75,13 @@ struct Scan<'s> {
     text: &'s str,
     bytes: &'s [u8],
     depth: u32,
-    /// Number of values around the current position that must pass checks. A check can be a `not`, which turns a misfit into a fit. Within
-    /// these values, the scan therefore reports a misfit only if it is sure, and accepts no object in which a key may be given twice.
+    /// Number of enclosing values that must pass checks such as `not` and `if`. A `not` turns a misfit into a fit. Within such values, the
+    /// scan therefore reports a misfit only if it is sure, and accepts no object in which a key may be given twice.
     checked: u32,
-    /// Number of alternatives, tagged variants and checks around the current position. A misfit within one of them does not refuse the
-    /// arguments.
+    /// Number of enclosing alternatives, tagged variants and checks. A misfit within one of them does not refuse the arguments.
     choices: u32,
     /// Number of bytes that were scanned more than once.
     again: usize,
-    /// Whether an object outside of alternatives has an unknown key, lacks a required key, or has a wrong number of keys.
     is_refused: bool,
 }
 
@@ -104,7 +97,6 @@ fn byte(text: &[u8], at: usize) -> u8 {
     text.get(at).copied().unwrap_or(END)
 }
 
-/// Returns the position of the first byte that is not blank, starting at `at`.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "most texts have no blanks")]
 fn skip_blank(text: &[u8], at: usize) -> usize {
@@ -131,7 +123,7 @@ fn next_word(text: &[u8], at: usize) -> (usize, u64) {
     (at, word_at(text, at))
 }
 
-/// Returns the first byte that is not blank after a value, and the position behind this byte.
+/// Returns the next byte that is not blank, and the position after it.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "most texts have no blanks")]
 fn delimiter(text: &[u8], at: usize) -> (u8, usize) {
@@ -143,8 +135,8 @@ fn delimiter(text: &[u8], at: usize) -> (u8, usize) {
     (byte(text, at), at + 1)
 }
 
-/// Returns the index of the property whose key is at `at` in the usual form: without escapes, and directly followed by the colon. Also
-/// returns the position after the colon, which is 0 if there is no such property: unlike an `Option`, two plain numbers are returned in
+/// Returns the index of the property whose key is at `at`, and the position after the colon. Recognizes only keys without escapes that are
+/// directly followed by the colon. The position is 0 if there is no such property: unlike an `Option`, two plain numbers are returned in
 /// registers.
 #[inline(never)]
 fn written_at(object: &ObjectSpec, text: &[u8], at: usize) -> (usize, usize) {
@@ -175,8 +167,8 @@ impl<'s> Scan<'s> {
         self.text.get(start..end).ok_or(UNDECIDED)
     }
 
-    /// Ends the scan at a value that no reader accepts. Records that the arguments are refused, unless the scan is within an alternative,
-    /// a tagged variant or a check.
+    /// Ends the scan at a value that does not fit even with coercions. Within an alternative, a tagged variant or a check, this does not
+    /// yet refuse the arguments.
     #[cold]
     fn refuse(&mut self, at: usize) -> ScanStop {
         self.is_refused = self.choices == 0;
@@ -187,7 +179,6 @@ impl<'s> Scan<'s> {
         self.item(self.graph.node(id), at)
     }
 
-    /// Scans a value from its first byte.
     #[inline(never)]
     fn item(&mut self, node: &'s PlanNode, at: usize) -> ScanStep {
         if self.depth >= MAX_DEPTH {
@@ -218,8 +209,8 @@ impl<'s> Scan<'s> {
         step
     }
 
-    /// Scans a value of any type. The scan ends undecided at a number that may lose digits. Within a value that must pass checks, the scan
-    /// also ends undecided at an object, because a key of the object may be repeated.
+    /// Scans a value of any type. Ends undecided at a number that may lose digits, and, within checks, at an object, because a key of the
+    /// object may be repeated.
     fn anything(&self, start: usize) -> ScanStep {
         let (mut at, mut open) = (start, 0_usize);
         loop {
@@ -259,7 +250,6 @@ impl<'s> Scan<'s> {
             (0, at + 1)
         } else {
             let first = array.item(0).filter(|_| array.is_list());
-            // The kind of the items is determined once for the whole list.
             match first.map_or(FrequentValues::Nothing, |item| self.graph.kind(item).frequent()) {
                 FrequentValues::Nothing => self.items(array, at, |_| 0, |_, _| 0)?,
                 FrequentValues::Integers(range) => {
@@ -281,10 +271,9 @@ impl<'s> Scan<'s> {
         fits(array.takes_length(count), end)
     }
 
-    /// Scans the items of a list from the first item. Returns their number and the position after the list. `short` gets the next eight
-    /// bytes of the text. If they contain a whole item and the comma after it, `short` returns the length of the item, without the comma.
-    /// `frequent` gets the position of an item and its first eight bytes, and returns the end of the item. Both return 0 for an item that
-    /// they do not recognize.
+    /// Scans the items of a list. Returns their number and the position after the list. `short` receives the next eight bytes. If they
+    /// contain a whole item and its comma, `short` returns the length of the item. `frequent` receives the position of an item and its
+    /// first eight bytes, and returns the end of the item. Both return 0 for an item that they do not recognize.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the items are known where it is called")]
     fn items(
@@ -343,7 +332,6 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans the entries of a map, starting at a key.
     #[inline(never)]
     fn map(&mut self, map: &ObjectSpec, node: NodeId, mut at: usize) -> ScanStep {
         let (text, seed) = (self.bytes, NameHash::default());
@@ -355,7 +343,7 @@ impl<'s> Scan<'s> {
             if end == 0 {
                 (end, _) = if first_byte(head) == b'"' { self.plain(start)? } else { return Err(UNDECIDED) };
             }
-            // The key may be repeated, or has the same hash as a different key. The scan cannot tell which.
+            // Either the key is repeated, or a different key has the same hash. The scan cannot tell which.
             if !keys.add(text.get(start + 1..end - 1).unwrap_or_default(), seed) {
                 return Err(UNDECIDED);
             }
@@ -376,8 +364,8 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Ends an object. The scan has already stopped if a reader would rename or drop a key of the object. So the keys are final here, and
-    /// the object is refused if it lacks a required key or has a wrong number of keys.
+    /// Ends an object. Its keys are final here, because the scan has already stopped if a reader would rename or drop one of them. So the
+    /// object is refused if it lacks a required key or has a wrong number of keys.
     fn closed_object(&mut self, object: &ObjectSpec, seen: &SeenKeys<'s>, end: usize) -> ScanStep {
         if seen.are_complete(object) { Ok(end) } else { Err(self.refuse(end)) }
     }
@@ -388,15 +376,14 @@ impl<'s> Scan<'s> {
         if object.is_complete_of(bits) { Ok(end) } else { Err(self.refuse(end)) }
     }
 
-    /// Scans the entries of an object, starting at a key. Recognizes a key only if it belongs to one of the first 64 properties, has no
-    /// escapes and is directly followed by the colon. At any other key, continues with `other_entries`. `bits` has one bit for each
-    /// property whose key was already scanned. `next` is the index of the property that is expected next.
+    /// Scans the entries of an object, starting at a key. Recognizes only keys of the first 64 properties, without escapes and directly
+    /// followed by the colon; `other_entries` continues at any other key. `bits` has one bit for each property that was already scanned.
+    /// `next` is the index of the property that is expected next.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is called in two places, for every object")]
     fn entries(&mut self, object: &'s ObjectSpec, mut bits: u64, next: usize, mut at: usize) -> ScanStep {
         let text = self.bytes;
         let first = object.props.get(..64).unwrap_or(&object.props);
-        // The properties from the expected one (`next`) on.
         let mut expected = first.get(next..).unwrap_or_default();
         loop {
             let mut end;
@@ -424,7 +411,7 @@ impl<'s> Scan<'s> {
                 if end == 0 {
                     end = self.property(prop, value)?;
                 }
-                // Usually the next property follows in the order of the plan.
+                // Usually the next property follows in the order of the schema.
                 let Some(next) = after.first() else { break };
                 let Some(after) = next.token.end_after_comma(text, end) else { break };
                 end = after;
@@ -445,7 +432,6 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans a property's value that [`FrequentValues`] does not recognize.
     #[inline(never)]
     fn property(&mut self, prop: &'s Prop, at: usize) -> ScanStep {
         // An object with a null that means absent does not fit as it is, because the key of the null has to be removed.
@@ -456,7 +442,6 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans the entries of an object, starting at a key that `entries` does not recognize.
     #[inline(never)]
     fn other_entries(
         &mut self,
@@ -466,7 +451,7 @@ impl<'s> Scan<'s> {
         mut at: usize,
     ) -> ScanStep {
         let text = self.bytes;
-        // The index of the property whose key is next, and the position after the key. The position is 0 if there is no such property.
+        // The index of the next key's property, and the position after the key. The position is 0 if there is no such property.
         let mut usual = (0, 0);
         loop {
             let (node, value);
@@ -495,7 +480,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans a key that the fast paths do not handle, such as an alias or an unknown key. Returns the node of the value, the index of the
+    /// Scans a key that the fast paths do not handle, such as an unknown key. Returns the schema node of the value, the index of the
     /// property that is expected next, and the position of the value.
     #[inline(never)]
     fn other(
@@ -507,8 +492,8 @@ impl<'s> Scan<'s> {
     ) -> Result<(NodeId, usize, usize), ScanStop> {
         let (at, key) = self.key(at)?;
         let mut next = next;
-        // The scan does not know whether the object is the root, which may drop keys. It assumes the root, so that a key that may be
-        // dropped is undecided instead of refused.
+        // The scan does not know whether the object is the whole arguments, whose unknown keys may be dropped. With `true`, it assumes so,
+        // and is then undecided at such a key instead of refusing it.
         match ObjectRules::new(self.graph, object, true).role(key, &mut next) {
             KeyRole::Property(index) => match object.props.get(index) {
                 Some(prop) if prop.name == key => {
@@ -529,7 +514,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans the object of an externally tagged variant. The only key of the object is the name of the variant.
+    /// Scans the object `{"Variant": …}` of an externally tagged enum.
     fn variant(&mut self, object: NodeId, at: usize) -> ScanStep {
         match self.graph.kind(object) {
             NodeKind::Object(object) => self.object(object, at),

@@ -1,7 +1,7 @@
 //! Formats that an author requires of a text by `#[arg(format = …)]` or by the attribute of a validation crate. JSON Schema
 //! 2020-12 (validation, section 7.3) defines these formats.
 //!
-//! The formats of types are in [`of_types`], because a type may accept more spellings.
+//! The formats in the schemas of Rust types are in [`of_types`], because a type may accept more spellings.
 
 mod of_types;
 
@@ -68,7 +68,6 @@ pub(crate) fn fault(format: &str, text: &str) -> Option<&'static str> {
     }
 }
 
-/// Parses exactly `width` digits. Returns `None` for any other text, and for a value above `most`.
 fn number(text: &str, width: usize, most: u32) -> Option<u32> {
     let digits = text.len() == width && text.bytes().all(|b| b.is_ascii_digit());
     if digits { text.parse().ok().filter(|number| *number <= most) } else { None }
@@ -187,8 +186,8 @@ fn is_uri(text: &str) -> bool {
         && plain()
 }
 
-/// Checks the port of a URI and a host in brackets, and returns the rest of the URI without these two. `rest` is the URI after its scheme.
-/// Returns `None` if the host in brackets is not an IPv6 address, or if the port is not a number.
+/// Removes the port and a host in brackets from `rest`, a URI without its scheme. Returns `None` if the host in brackets is not an IPv6
+/// address, or if the port is not a number.
 fn after_address(rest: &str) -> Option<String> {
     let Some(behind) = rest.strip_prefix("//") else { return Some(rest.to_owned()) };
     let (authority, path) = behind.split_at(behind.find(['/', '?', '#']).unwrap_or(behind.len()));

@@ -1,4 +1,4 @@
-//! One fault of arguments.
+//! One fault of the arguments of a call, and its kind.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub enum IssueCode {
     Unknown,
     /// A parameter or another key was given twice.
     Duplicate,
-    /// The value is not in the closed set.
+    /// The value is not one of the allowed values.
     Enum,
     /// The number is out of bounds, or not a multiple of the required factor.
     Range,
@@ -40,7 +40,7 @@ pub enum IssueCode {
     Pattern,
     /// The text does not have the required format, for example a date.
     Format,
-    /// An item of a set is repeated.
+    /// An item of a list is repeated, although the items must be unique.
     Unique,
     /// The value is refused for a reason without a code of its own, for example by a check or by the `Deserialize` of its type.
     Value,
@@ -101,11 +101,11 @@ pub struct Issue {
     pub expected: Option<String>,
     /// A short description of the sent value: its type, with its text, its number of items or its keys. The text of a secret is hidden.
     pub received: Option<String>,
-    /// The members of a closed set, or the parameters of the object that has an unknown key.
+    /// The allowed values of an enum. For an unknown key, the parameters of its object.
     pub allowed: Vec<Value>,
     /// Values that were probably meant; for an unknown key, the names of similar parameters.
     pub suggestions: Vec<String>,
-    /// Whether the corrected call can fix this issue, although `suggestions` does not show how.
+    /// Whether the corrected call in the report can fix this issue, although `suggestions` does not show how.
     pub(crate) is_mendable: bool,
 }
 
@@ -123,13 +123,11 @@ impl Issue {
         }
     }
 
-    /// Returns whether the path leads to a top-level parameter.
     pub(crate) fn is_at_top(&self) -> bool {
         matches!(self.parent_and_key(), Some(("", _)))
     }
 
-    /// Returns the path of the object or list that contains the path of the issue, and the last segment, still escaped.
-    /// Returns `None` for the arguments as a whole.
+    /// Splits the path into the path of the parent and the last segment, which stays escaped. Returns `None` for the arguments as a whole.
     pub(crate) fn parent_and_key(&self) -> Option<(&str, &str)> {
         let slash = self.path.bytes().rposition(|byte| byte == b'/')?;
         Some((self.path.get(..slash)?, self.path.get(slash + 1..)?))

@@ -109,8 +109,8 @@ pub struct Parsed<T> {
     /// The arguments.
     pub value: T,
     pub(crate) coercions: Vec<Coercion>,
-    /// Whether the sent text is known to need no change: each key is the name of its parameter, and nothing was coerced. `false` if this is
-    /// not known.
+    /// Whether the sent text needs no change: each key is the name of its parameter, and nothing was coerced. `false` if this is not
+    /// known.
     pub(crate) is_exact: bool,
 }
 
@@ -174,7 +174,7 @@ impl Plan {
                 Ok(value) if self.pass_as_a_whole(text).is_ok() => {
                     return Ok(Parsed { value, coercions: Vec::new(), is_exact: !is_blank });
                 }
-                // The type refuses the value, or keywords that the plan does not model refuse it. Reading along the plan finds the
+                // The type refuses the value, or a schema keyword that `Plan` does not model refuses it. The second reading finds the
                 // reasons.
                 _ => {}
             }
@@ -182,8 +182,7 @@ impl Plan {
         self.parse_otherwise(text, fit, read)
     }
 
-    /// Reads arguments along the plan. The caller has found that the arguments do not fit exactly, or that their type or the
-    /// whole schema refuses them.
+    /// Reads arguments that do not fit exactly, or that their type or the whole schema refuses.
     fn parse_otherwise<T>(
         &self,
         text: &str,
@@ -204,13 +203,12 @@ impl Plan {
         }
     }
 
-    /// Returns a refusal without issues.
     #[cold]
     pub(crate) fn refused(&self) -> InvalidArguments {
         InvalidArguments::new(self, Vec::new(), 0, None)
     }
 
-    /// Reads arguments along the plan, and returns only the coercions. `reader` keeps the typed value; if it keeps several, the last one
+    /// Reads arguments with coercions, and returns only the coercions. `reader` keeps the typed value; if it keeps several, the last one
     /// counts.
     #[inline(never)]
     fn parse_along(
@@ -240,8 +238,7 @@ impl Plan {
         }
     }
 
-    /// Repairs the structure of arguments and reads the result, or returns every issue. The caller has found that the arguments
-    /// do not fit as they are.
+    /// Repairs the structure of arguments that do not fit as they are, and reads the result, or returns every issue.
     #[cold]
     fn parse_again(&self, text: &str, reader: TypeReader<'_>) -> Result<Vec<Coercion>, InvalidArguments> {
         let again: Reread<'_> = &|cx, text| reader(cx, text, false);
@@ -257,8 +254,6 @@ impl Plan {
         Ok(coercions)
     }
 
-    /// Returns the repaired arguments, or the refusal with every issue. The caller has found that the arguments do not fit as
-    /// they are.
     #[cold]
     fn explain(&self, text: &str, again: Reread<'_>) -> Result<RepairedArguments, InvalidArguments> {
         match diagnose(self.graph(), text) {
@@ -270,8 +265,7 @@ impl Plan {
         }
     }
 
-    /// Returns the complete refusal. Adds the issues of types, checks and the whole schema to the issues of the walk, and
-    /// adds the corrected call.
+    /// Completes a refusal: adds the issues of types, of checks and of the whole schema, and the corrected call.
     fn report(&self, mut refusal: RefusedArguments<'_>, again: Reread<'_>) -> InvalidArguments {
         let (graph, mut count) = (self.graph(), refusal.count);
         let mut issues = std::mem::take(&mut refusal.issues);
@@ -326,7 +320,7 @@ impl Plan {
         InvalidArguments::new(self, issues, count, corrected).unchecked_after(unchecked)
     }
 
-    /// Checks the coerced arguments against the keywords of the schema that the plan does not model.
+    /// Checks the coerced arguments against the schema keywords that `Plan` does not model.
     #[inline]
     fn pass_as_a_whole(&self, text: &str) -> Result<(), InvalidArguments> {
         match &self.graph().whole {
@@ -341,15 +335,15 @@ impl Plan {
         }
     }
 
-    /// Returns the arguments after coercion, or the sent arguments if they do not fit the plan. Returns null if they are not JSON.
+    /// Returns the arguments after coercion, or the sent arguments if they do not fit. Returns null if they are not JSON.
     fn arrived(&self, text: &str) -> Value {
         let judge = TextJudge::new(self.graph(), text);
         let cx = Context::silent(self.graph(), text, &judge);
         read(&cx, text).or_else(|_| serde_json::from_str(text)).unwrap_or_default()
     }
 
-    /// Returns the refusal of arguments that fit the plan, but that a type or a check refuses, for example a `Deserialize`
-    /// written by hand.
+    /// Returns the refusal of arguments that fit the `Plan`, but that a type or a check refuses, for example a `Deserialize` written by
+    /// hand.
     #[cold]
     fn refused_by_type(&self, text: &str, again: Reread<'_>) -> InvalidArguments {
         let mut issues = Vec::new();
@@ -363,7 +357,6 @@ impl Plan {
     }
 }
 
-/// Repaired arguments, which are read instead of the sent ones, and the coercions that repaired them.
 struct RepairedArguments {
     text: String,
     coercions: Vec<Coercion>,
@@ -373,7 +366,6 @@ struct RepairedArguments {
 /// erased, so that the callers of the function are compiled once, rather than for each type.
 type TypeReader<'r> = &'r dyn Fn(&Context<'_>, &str, bool) -> Result<(), serde_json::Error>;
 
-/// Reads arguments. If numbers may have been rounded, reads the arguments a second time, by the digits of their numbers.
 fn read_exactly(
     cx: Context<'_>,
     text: &str,
@@ -400,13 +392,11 @@ fn read_carefully(
 
 type TextReader<'t> = serde_json::Deserializer<serde_json::de::StrRead<'t>>;
 
-/// A function that reads arguments of one type into a box.
 pub(crate) type BoxReader =
     fn(PlanDe<'_, &mut TextReader<'_>>) -> Result<Box<dyn Any + Send>, serde_json::Error>;
 
 pub(crate) type BoxedArguments = Parsed<Box<dyn Any + Send>>;
 
-/// Reads arguments of type `T` into a box, as a [`BoxReader`].
 pub(crate) fn read_boxed<T: DeserializeOwned + Send + 'static>(
     de: PlanDe<'_, &mut TextReader<'_>>,
 ) -> Result<Box<dyn Any + Send>, serde_json::Error> {

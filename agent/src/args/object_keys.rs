@@ -1,5 +1,5 @@
-//! The rules about the keys of an object, which all passes share: the role of a key, equal keys, the meaning of null, and the keys
-//! that complete the object.
+//! The shared rules about the keys of a JSON object: the property that a key names, equal keys, the meaning of null, and the keys that
+//! complete the object.
 
 use super::plan::{Child, Graph, NodeId, ObjectSpec, Prop, UnlistedKey};
 use super::policy::Rules;
@@ -10,14 +10,12 @@ use std::{borrow::Cow, collections::HashMap};
 pub(super) struct ObjectRules<'g> {
     graph: &'g Graph,
     pub(super) object: &'g ObjectSpec,
-    /// Whether the object is the root of the arguments.
     is_root: bool,
 }
 
-/// The role of a key in an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyRole {
-    /// The property with this index. The key is the name or an alias of the property.
+    /// The key is the name or an alias of the property with this index.
     Property(usize),
     /// An entry of a map, or an unknown key that the option [`UnknownKeys::Keep`](crate::args::UnknownKeys::Keep) keeps.
     Entry(NodeId),
@@ -25,12 +23,10 @@ pub(super) enum KeyRole {
     Unknown,
 }
 
-/// The meaning of null as the value of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NullMeaning {
-    /// A value, which the property's node accepts or refuses.
+    /// An ordinary value, which the schema of the property accepts or refuses.
     Value,
-    /// The same as an absent key.
     Absent,
     /// An error: null would mean an absent key, but the policy does not allow that.
     Refused,
@@ -42,8 +38,7 @@ impl<'g> ObjectRules<'g> {
         ObjectRules { graph, object, is_root }
     }
 
-    /// Returns the role of a key. `hint` is the index of the expected property; if the key is a property, `hint` becomes the next
-    /// index.
+    /// Returns the role of a key. `hint` is the index of the property that probably comes next, and is updated if the key is a property.
     #[inline]
     pub(super) fn role(&self, key: &str, hint: &mut usize) -> KeyRole {
         match self.object.child(key, *hint) {
@@ -60,8 +55,7 @@ impl<'g> ObjectRules<'g> {
         }
     }
 
-    /// Returns the canonical spelling of a key that is not a property. Two such keys are the same key if their canonical spellings
-    /// are equal.
+    /// Returns the canonical spelling of a key that is not a property: `1` for `01` in a map with integer keys.
     pub(super) fn identity<'t>(&self, key: Cow<'t, str>) -> Cow<'t, str> {
         match self.graph.identity(self.object, &key) {
             same if same.len() == key.len() => key,
@@ -69,13 +63,12 @@ impl<'g> ObjectRules<'g> {
         }
     }
 
-    /// Returns whether a key may occur twice. This is allowed only in an object that is read for a node that accepts any value.
+    /// Returns whether a key may occur twice. This is allowed only if the schema accepts any value in place of the object.
     pub(super) fn may_repeat(&self) -> bool {
         std::ptr::eq(self.object, &raw const self.graph.any_object)
     }
 }
 
-/// Returns the meaning of null as the value of a property.
 #[inline]
 pub(super) fn null_meaning(graph: &Graph, prop: &Prop) -> NullMeaning {
     match prop.null_absent {
@@ -85,26 +78,24 @@ pub(super) fn null_meaning(graph: &Graph, prop: &Prop) -> NullMeaning {
     }
 }
 
-/// The keys of one object so far. `U` is the data about a key that is not a property. Code that reports no issues needs no data, so `U` is
-/// `()` there.
+/// The keys of an object that were read so far. `U` is data about each key that is not a property, needed only to report issues.
 pub(super) struct SeenKeys<'t, U = ()> {
-    /// Which of the first 64 properties were given so far, one bit for each.
+    /// A bit set of the first 64 properties.
     first: u64,
-    /// The same for the properties after the first 64.
+    /// Bit sets of the properties after the first 64.
     more: Vec<u64>,
     others: EntryKeys<'t, U>,
-    /// Number of keys that do not count for the size of the object: keys with a null that means absent, and dropped keys.
+    /// Number of keys that do not count toward the size of the object: keys whose null means absent, and dropped keys.
     absent: u64,
 }
 
 /// Keys that are not properties.
 enum EntryKeys<'t, U> {
-    /// Up to `FEW_KEYS` keys, which are compared with each other.
     Few(Vec<(Cow<'t, str>, U)>),
     Many(HashMap<Cow<'t, str>, U, NameHash>),
 }
 
-/// Maximum number of keys that are compared with each other; more keys are hashed.
+/// Maximum number of keys that are compared one by one; more keys are hashed.
 const FEW_KEYS: usize = 8;
 
 impl<U> Default for SeenKeys<'_, U> {
@@ -129,7 +120,7 @@ impl<'t, U> EntryKeys<'t, U> {
         }
     }
 
-    /// Adds a key. Returns `false` if the key was added before; in this case, `Few` keeps the first usage, and `Many` the second.
+    /// Returns `false` if the key was added before. `Few` then keeps the first usage, and `Many` the second.
     fn add(&mut self, key: Cow<'t, str>, usage: U) -> bool {
         if let EntryKeys::Few(few) = self
             && few.len() == FEW_KEYS
@@ -161,13 +152,12 @@ impl<'t, U> EntryKeys<'t, U> {
 }
 
 impl<'t, U> SeenKeys<'t, U> {
-    /// Creates the keys of an object that has some properties so far. If bit `i` of `first` is set, the object has the property with index
-    /// `i`.
+    /// Creates the keys of an object from a bit set: bit `i` of `first` means that the object has the property with index `i`.
     pub(super) fn of_first(first: u64) -> Self {
         SeenKeys { first, ..SeenKeys::default() }
     }
 
-    /// Adds a property. Returns `false` if the property was added before.
+    /// Returns `false` if the property was added before.
     #[inline]
     pub(super) fn add(&mut self, index: usize) -> bool {
         if index >= 64 {
@@ -201,7 +191,6 @@ impl<'t, U> SeenKeys<'t, U> {
         self.absent += 1;
     }
 
-    /// Returns whether the object has a property so far.
     fn has(&self, index: usize) -> bool {
         let word = match index / 64 {
             0 => Some(&self.first),
@@ -215,7 +204,6 @@ impl<'t, U> SeenKeys<'t, U> {
         u64::from(self.first.count_ones()) + more + self.others.len() as u64 - self.absent
     }
 
-    /// Returns whether the object has all required properties and an accepted size.
     #[inline]
     pub(super) fn are_complete(&self, object: &ObjectSpec) -> bool {
         object.is_complete_with(self.first) || self.are_all(object)
@@ -225,29 +213,25 @@ impl<'t, U> SeenKeys<'t, U> {
         self.missing(object).next().is_none() && object.takes_length(self.count())
     }
 
-    /// Returns the required properties that the object does not have so far.
     pub(super) fn missing<'o>(&self, object: &'o ObjectSpec) -> impl Iterator<Item = &'o Prop> {
         let props = object.props.iter().enumerate();
         props.filter(|(index, prop)| prop.required && !self.has(*index)).map(|(_, prop)| prop)
     }
 }
 
-/// The keys of an object and the uses of each key, for code that reports issues. A `G` describes one use of a key.
+/// The keys of an object, with the first two uses of each, for code that reports issues. `G` describes one use.
 pub(super) struct KeyUses<'t, G> {
     seen: SeenKeys<'t, KeyUse<G>>,
-    /// The uses of the properties, by index.
     props: Vec<Option<KeyUse<G>>>,
     hint: usize,
 }
 
-/// The first two uses of a key.
 pub(super) struct KeyUse<G> {
     pub(super) first: G,
     /// The second use, under any name or spelling of the key.
     pub(super) again: Option<G>,
 }
 
-/// Whether a use of a key is the first, the second or a later one.
 pub(super) enum KeyTurn<'k, G> {
     First,
     /// The second use, with the description of the first.
@@ -261,7 +245,6 @@ impl<'t, G> KeyUses<'t, G> {
         KeyUses { seen: SeenKeys::default(), props, hint: 0 }
     }
 
-    /// Adds a use of a key. Returns the role of the key, and which use of the key this is.
     pub(super) fn add(
         &mut self,
         rules: &ObjectRules<'_>,
@@ -301,12 +284,10 @@ impl<'t, G> KeyUses<'t, G> {
         (role, turn)
     }
 
-    /// Returns whether a property was used.
     pub(super) fn has(&self, index: usize) -> bool {
         self.seen.has(index)
     }
 
-    /// Returns the required properties that were not used.
     pub(super) fn missing<'o>(&self, object: &'o ObjectSpec) -> impl Iterator<Item = &'o Prop> {
         self.seen.missing(object)
     }
@@ -332,7 +313,6 @@ mod tests {
         hotel: String,
     }
 
-    /// A report and a stream have one issue for a key that is given several times. The issue names the second use of the key.
     #[test]
     fn keys_given_several_times_are_one_issue_everywhere() {
         let plan = Plan::for_type::<Booking>("book", PlanOptions::default()).unwrap();

@@ -186,7 +186,6 @@ impl<'de> Deserialize<'de> for CoercionPolicy {
     }
 }
 
-/// Returns the error of an unknown name of a policy or a rule.
 fn unknown_word(word: &str, known: &[&str]) -> ParseError {
     let word = cut(word.trim(), 64);
     let near = did_you_mean(&word, known.iter().copied());
@@ -317,7 +316,7 @@ impl PlanOptions {
     }
 }
 
-/// The coercions that are allowed at one node of a plan, with one bit each.
+/// The coercions that are allowed at one schema node, one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Rules(u32);
 
@@ -339,15 +338,11 @@ const LENIENT: u32 = STRICT
     | Rules::INTEGER_TEXT.0;
 
 impl Rules {
-    /// The coercion of `"42"` to 42.
     pub(crate) const TEXT_INTEGER: Rules = Rules(1);
-    /// The coercion of `"4.5"` to 4.5.
     pub(crate) const TEXT_NUMBER: Rules = Rules(1 << 1);
-    /// The coercion of `" true "` to true.
     pub(crate) const TEXT_BOOLEAN: Rules = Rules(1 << 2);
-    /// The coercion of `[42]` to `["42"]`, at nodes of array items.
+    /// The coercion of `[42]` to `["42"]`, at schema nodes of array items.
     pub(crate) const ITEM_TEXT: Rules = Rules(1 << 3);
-    /// The coercion of `null` to an absent parameter.
     pub(crate) const NULL_ABSENT: Rules = Rules(1 << 4);
     /// The coercion of `null` to `{}`, for the arguments as a whole.
     pub(crate) const NULL_ROOT: Rules = Rules(1 << 5);
@@ -363,17 +358,15 @@ impl Rules {
     pub(crate) const INTEGER_TEXT: Rules = Rules(1 << 10);
     /// The coercion of a string with JSON text to the object in it, for the arguments as a whole.
     pub(crate) const TEXT_ROOT: Rules = Rules(1 << 11);
-    /// The coercion of `"3"` to the number 3 of a closed set.
+    /// The coercion of `"3"` to 3 where only certain numbers are allowed, for example 1, 2 and 3.
     pub(crate) const CLOSED_NUMBER: Rules = Rules(1 << 12);
-    /// The coercion of `1.0` to 1.
     pub(crate) const FLOAT_INTEGER: Rules = Rules(1 << 13);
-    /// A mark, not a coercion: the node checks arguments after coercion. Such a node allows only the coercion that `exact`
-    /// allows, and accepts unknown keys.
+    /// A flag, not a coercion: the schema node checks values after coercion, for example for `not`. It allows only the coercion that
+    /// `exact` allows, and accepts unknown keys.
     const CHECK: Rules = Rules(1 << 31);
-    /// A mark, not a coercion: the node describes array items, so [`ITEM_TEXT`](Self::ITEM_TEXT) applies.
+    /// A flag, not a coercion: the schema node describes array items, so [`ITEM_TEXT`](Self::ITEM_TEXT) applies.
     const ITEM: Rules = Rules(1 << 30);
 
-    /// Returns all coercions that a rule covers.
     const fn of(rule: CoercionRule) -> Rules {
         match rule {
             CoercionRule::FloatToInteger => Rules::FLOAT_INTEGER,
@@ -396,17 +389,15 @@ impl Rules {
         self.0 & rule.0 != 0
     }
 
-    /// Returns these rules together with `rule`.
     pub(crate) const fn with(self, rule: Rules) -> Rules {
         Rules(self.0 | rule.0)
     }
 
-    /// Returns the rules that this set and `strict` both allow. Marks such as `CHECK` are removed.
+    /// Returns the rules that this set and `strict` both allow, without the flags `CHECK` and `ITEM`.
     pub(crate) const fn within_strict(self) -> Rules {
         Rules(self.0 & STRICT)
     }
 
-    /// Returns the rules of nodes that check arguments after coercion: those of `exact`, with the mark of a check.
     pub(crate) const fn check() -> Rules {
         Rules(EXACT | Rules::CHECK.0)
     }
@@ -415,7 +406,7 @@ impl Rules {
         self.has(Rules::CHECK)
     }
 
-    /// Returns the rules that this set and `exact` both allow. The mark `CHECK` is kept.
+    /// Keeps the coercion of `1.0` to 1, because `exact` allows it.
     pub(crate) const fn without_coercion(self) -> Rules {
         Rules(self.0 & (EXACT | Rules::CHECK.0))
     }
@@ -428,8 +419,8 @@ impl Rules {
         Rules(self.0 & !Rules::ITEM.0)
     }
 
-    /// Returns whether a number may become text at this node. `ITEM_TEXT` allows this for every array item, and
-    /// `INTEGER_TEXT` for whole numbers anywhere. `whole` means that the number is whole.
+    /// Returns whether a number may become text: any number in an array under `ITEM_TEXT`, and a whole number anywhere under
+    /// `INTEGER_TEXT`.
     pub(crate) const fn number_to_text(self, whole: bool) -> bool {
         self.has(Rules::ITEM) && self.has(Rules::ITEM_TEXT) || self.has(Rules::INTEGER_TEXT) && whole
     }

@@ -5,8 +5,7 @@
 
 use std::cmp::Ordering;
 
-/// Maximum number of digits for which a decimal number, with a power of ten of at most 22, is always read as a float with the same
-/// digits.
+/// Maximum number of digits that a float of 64 bits always keeps, if the power of ten is at most 22.
 pub(crate) const SAFE_DIGITS: usize = 15;
 /// Maximum number of significant digits of a float that is written out in full.
 const MOST_DIGITS: usize = 767;
@@ -48,9 +47,8 @@ pub(crate) fn rounded_whole(whole: i128, single: bool) -> Option<f64> {
     is_rounded(&digits, float).then_some(float)
 }
 
-/// Returns whether reading the numbers in a text may lose digits. A number may lose digits if it has more than 15 digits. With `exponents`,
-/// a number with an exponent of two or more digits may lose digits, too. Digits in strings may count as numbers. Without `exponents`, only
-/// every sixteenth byte is examined.
+/// Returns whether reading the numbers in a text may lose digits: a number has more than 15 digits or, with `exponents`, an exponent of
+/// two or more digits. Digits in strings may count, too. Without `exponents`, only every sixteenth byte is examined.
 pub(crate) fn may_round(text: &str, exponents: bool) -> bool {
     let bytes = text.as_bytes();
     let is_part = |at: usize| bytes.get(at).is_some_and(|byte| byte.is_ascii_digit() || *byte == b'.');
@@ -101,7 +99,7 @@ pub(crate) fn is_whole(decimal: &str) -> bool {
     Decimal::of(decimal).is_some_and(|number| number.power >= 0)
 }
 
-/// Returns whether a number has no exponent and is so short that it is certain to be read as a float with the same digits.
+/// Returns whether a number has no exponent and is so short that a float certainly keeps its digits.
 pub(crate) fn is_safe(decimal: &str) -> bool {
     decimal.len() <= SAFE_DIGITS && !decimal.bytes().any(|byte| matches!(byte, b'e' | b'E'))
 }
@@ -151,7 +149,6 @@ impl Decimal {
         })
     }
 
-    /// Returns whether this number is exactly the value of a float.
     fn is_exactly(&self, float: f64) -> bool {
         if self.is_zero() || float == 0.0 {
             return self.is_zero() && float == 0.0;

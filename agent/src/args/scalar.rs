@@ -1,4 +1,5 @@
-//! The rules for scalars. The readers and the judge call these functions, so that readers and judge always agree.
+//! The rules for scalars. Both the reading into a type (`read`) and the search for issues (`judge`) use these functions, so that they
+//! always agree.
 
 use super::coercion::{CoercedValue, CoercionRule};
 use super::formats;
@@ -120,20 +121,17 @@ pub(crate) fn coerced_num(text: &str, rules: Rules) -> Option<CoercedScalar<Opti
     is_allowed.then(|| CoercedScalar { value: number(), rule: CoercionRule::TextToNumber })
 }
 
-/// Parses a text as a boolean. Returns `None` if the text is not a boolean, or if the rules do not allow texts.
 pub(crate) fn coerced_bool(text: &str, rules: Rules) -> Option<CoercedScalar<bool>> {
     let value = bool_from_text(text, rules)?;
     Some(CoercedScalar { value, rule: CoercionRule::TextToBoolean })
 }
 
-/// Converts a float to an integer. Returns `None` for a float with a fraction, and for a float of 2^53 or more, positive or negative.
 #[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53")]
 fn int_from_f64(f: f64) -> Option<Int> {
     (f.is_finite() && f.fract() == 0.0 && f.abs() < EXACT_FLOAT).then_some(Int::Signed(f as i64))
 }
 
-/// Parses a text of 1 to 18 digits, and returns `None` for any other text. This is a fast path, because most integers in texts are
-/// short.
+/// Parses a text of 1 to 18 digits: a fast path, because most integers in texts are short.
 #[inline]
 fn few_digits(text: &str) -> Option<i64> {
     if text.is_empty() || text.len() > 18 {
@@ -150,7 +148,7 @@ fn few_digits(text: &str) -> Option<i64> {
     Some(number)
 }
 
-/// Parses `[+-]?[0-9]+(\.0+)?` after trimming. Digits are exact, so the limit 2^53 does not apply.
+/// Parses `[+-]?[0-9]+(\.0+)?` after trimming. Digits are exact, so the limit 2^53 of floats does not apply.
 pub(crate) fn int_from_text(text: &str) -> Digits {
     if let Some(few) = few_digits(text) {
         return Digits::Int(Int::Signed(few));
@@ -184,7 +182,7 @@ pub(crate) enum Num {
 }
 
 impl Num {
-    /// Parses an integer as `int_from_text` does. Returns `None` for any other text, and for an integer beyond 64 bits.
+    /// Parses an integer of up to 64 bits.
     fn whole(text: &str) -> Option<Num> {
         match int_from_text(text).int()? {
             Int::Signed(v) => Some(Num::Signed(v)),
@@ -243,7 +241,6 @@ fn num_from_text(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|f| f.is_finite())
 }
 
-/// Parses a text as a boolean. Returns `None` if the text is not a boolean, or if the rules do not allow texts.
 fn bool_from_text(text: &str, rules: Rules) -> Option<bool> {
     if !rules.has(Rules::TEXT_BOOLEAN) {
         return None;
@@ -452,18 +449,18 @@ impl StrSpec {
         }
     }
 
-    /// Returns whether the fault of `text` is its format, and the type itself checks this format. The type then reports the fault,
-    /// because its error is more precise than the error of the plan.
+    /// Returns whether `text` has a wrong format that the Rust type checks itself. The type then reports the fault, because its error is
+    /// more precise.
     pub(crate) fn is_for_the_type(&self, text: &str) -> bool {
         self.format_rule == FormatRule::OfType
             && self.fault(text).is_some_and(|(code, _)| code == IssueCode::Format)
     }
 }
 
-/// A member of a closed set, and the rule by which the sent value becomes it; `None` if the two are equal, or a list or an object.
+/// A member of an `enum` or `const`, and the rule by which the sent value was coerced to it, if any.
 pub(crate) type PickedMember<'v> = (&'v Value, Option<CoercionRule>);
 
-/// Returns the member of a closed set that equals `sent`, or that `sent` becomes by the rules. Numbers are compared by value.
+/// Returns the member that equals `sent`, or to which the rules coerce `sent`. Numbers are compared by value.
 pub(crate) fn const_of<'v>(members: &'v [Value], sent: &Value, rules: Rules) -> Option<PickedMember<'v>> {
     const BY_NUMBER: Option<CoercionRule> = Some(CoercionRule::ToClosedNumber);
     if let Some(member) = members.iter().find(|m| same_json(m, sent)) {

@@ -7,21 +7,19 @@ use super::text::{MAX_VALUE, cut, push_cut, push_quoted};
 use serde_json::Value;
 use std::fmt::{Display, Write};
 
-/// Maximum number of parameters that are listed.
 const MAX_PARAMETERS: usize = 40;
 pub(super) const MAX_MEMBERS: usize = 20;
 /// Maximum length of a line, in characters.
 pub(super) const MAX_LINE: usize = 300;
-/// Number of levels that are written out in issues. Objects, externally tagged enums, lists, nullable values and unions each count as a
-/// level. Below these levels, an object is written as `object`, and a tagged enum as `object (3 kinds)`, with the number of its variants.
+/// Number of levels that are written out in issues. Each object, externally tagged enum, list, nullable value and union counts as a level.
+/// Deeper objects are written as `object`, and deeper tagged enums as `object (3 kinds)`.
 const DEPTH_IN_ISSUES: usize = 2;
 const DEPTH_IN_LIST: usize = 3;
 /// Length of a signature, in bytes, above which nothing is added to it, because the line is cut later.
 const ENOUGH: usize = 4 * MAX_LINE;
 const MAX_DESCRIPTION: usize = 80;
 
-/// Returns the signature of a node: the accepted values in one line. The signature is computed once for each
-/// node.
+/// Returns the values that a schema node accepts, in one line. The line is computed once for each node.
 pub(crate) fn signature(graph: &Graph, id: NodeId) -> &str {
     graph.signature_cell(id).get_or_init(|| {
         let mut writer = Writer { graph, beyond: None, open: Vec::new(), out: String::new() };
@@ -30,15 +28,15 @@ pub(crate) fn signature(graph: &Graph, id: NodeId) -> &str {
     })
 }
 
-/// Returns the signature of a number, with the bound on the side on which a sent value is out of range.
+/// Returns the signature of a number. It always has the bound on the side `beyond`, on which a sent value is out of range.
 pub(crate) fn limits(graph: &Graph, id: NodeId, beyond: Side) -> String {
     let mut writer = Writer { graph, beyond: Some(beyond), open: Vec::new(), out: String::new() };
     writer.node(id, DEPTH_IN_ISSUES);
     cut(&writer.out, MAX_LINE)
 }
 
-/// Returns the accepted parameters, one in each line. If there are more than [`MAX_PARAMETERS`], a line gives the number of the others. If
-/// the root is not an object, returns its signature as a single line. The lines are computed once for each plan.
+/// Returns the accepted parameters, one in each line. If the schema is not for an object, returns its signature as the only line. The
+/// lines are computed once for each `Plan`.
 pub(crate) fn parameters(graph: &Graph) -> &[String] {
     graph.parameters.get_or_init(|| {
         let Some(object) = graph.root_object() else {
@@ -61,7 +59,6 @@ pub(crate) fn parameters(graph: &Graph) -> &[String] {
     })
 }
 
-/// Returns the accepted parameters as one text of indented lines. The text is computed once for each plan.
 pub(crate) fn parameter_lines(graph: &Graph) -> &str {
     graph.parameter_lines.get_or_init(|| {
         let lines = parameters(graph).iter();
@@ -69,7 +66,6 @@ pub(crate) fn parameter_lines(graph: &Graph) -> &str {
     })
 }
 
-/// Returns the description of the keys of a map, in brackets.
 fn key_pattern(pattern: &Pattern) -> String {
     if pattern.is_integer_key() {
         "[whole number]".to_owned()
@@ -107,7 +103,6 @@ fn parameter(graph: &Graph, prop: &crate::args::plan::Prop) -> String {
     cut(&out, MAX_LINE)
 }
 
-/// Writes the members of a closed set as JSON, at most `MAX_MEMBERS` of them.
 pub(crate) fn push_set<'v>(out: &mut String, members: impl ExactSizeIterator<Item = &'v Value>) {
     let more = members.len().saturating_sub(MAX_MEMBERS);
     for (i, member) in members.take(MAX_MEMBERS).enumerate() {
@@ -128,7 +123,6 @@ fn push_more(out: &mut String, more: usize) {
     }
 }
 
-/// A side of a range.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Below,
@@ -137,9 +131,9 @@ pub(crate) enum Side {
 
 struct Writer<'g> {
     graph: &'g Graph,
-    /// The side on which a sent value is out of range. On this side, the bound of the type is shown as well.
+    /// The side on which a sent value is out of range. On this side, the bound of the type is shown, too.
     beyond: Option<Side>,
-    /// The nodes that are being written, from the outermost to the innermost.
+    /// The schema nodes that are being written, from the outermost to the innermost.
     open: Vec<NodeId>,
     out: String,
 }
@@ -234,8 +228,8 @@ impl Writer<'_> {
 
     fn integer(&mut self, spec: &IntSpec) {
         self.out.push_str("integer");
-        // A bound of `i32::MAX` or more, positive or negative, usually comes from the type. Such
-        // a bound helps only if the sent value is beyond this bound.
+        // A bound of `i32::MAX` or more, positive or negative, usually comes from the type. Such a bound helps only if the sent value is
+        // beyond the bound.
         let told = |bound: &i128, side: Side| {
             self.beyond == Some(side) || bound.unsigned_abs() < u128::from(i32::MAX.unsigned_abs())
         };
@@ -361,7 +355,6 @@ impl Writer<'_> {
         self.out.push('}');
     }
 
-    /// Writes a key, in quotes unless it is a plain word.
     fn name(&mut self, name: &str) {
         let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
         if !name.is_empty() && name.len() <= MAX_LINE && name.chars().all(plain) {

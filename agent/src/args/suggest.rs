@@ -30,7 +30,7 @@ pub fn did_you_mean<'a>(input: &str, candidates: impl IntoIterator<Item = &'a st
     near(&Spelling::of(input), input, words.iter().map(|(word, spelling)| (*word, spelling)))
 }
 
-/// Returns the names that `input` was probably meant to be, as [`did_you_mean`] does, for names with existing spellings.
+/// Like [`did_you_mean`], for names whose spellings are already known.
 pub(crate) fn near_names<'a>(
     input: &str,
     names: impl Iterator<Item = (&'a str, &'a Spelling)> + Clone,
@@ -89,13 +89,12 @@ pub(crate) fn has_close_name<'a>(
     })
 }
 
-/// A name, in the forms in which it is compared with other names.
 #[derive(Debug)]
 pub(crate) struct Spelling {
     /// The letters and digits of the name, in lower case.
     folded: String,
     lower: Vec<char>,
-    /// Number of characters of `lower`, by the code point of the character modulo 32.
+    /// The number of characters in `lower` for each code point modulo 32.
     letters: [u8; 32],
     /// Whether the name is short enough to be compared. If it is not, `folded` and `lower` are empty.
     is_short: bool,
@@ -113,8 +112,7 @@ impl Spelling {
         Spelling { folded, lower, letters, is_short }
     }
 
-    /// Returns whether the similarity of two names can reach `threshold`, judged by their common letters and their beginnings.
-    /// This quick check excludes most names of an object.
+    /// Returns whether the similarity of two names can reach `threshold`, from a quick upper bound.
     #[expect(clippy::cast_precision_loss, reason = "lengths are at most a few hundred")]
     fn may_reach(&self, threshold: f64, other: &Spelling) -> bool {
         // The sum is at most `MAX_LOWER`, so it does not wrap.
@@ -134,7 +132,7 @@ impl Spelling {
 pub(crate) struct Spellings(OnceLock<Box<[Spelling]>>);
 
 impl Spellings {
-    /// Returns the spellings of the names. The names must be the same in each call.
+    /// Returns the stored spellings. Each call must pass the same names.
     pub(crate) fn of<'a>(&self, names: impl Iterator<Item = &'a str>) -> &[Spelling] {
         self.0.get_or_init(|| names.map(Spelling::of).collect())
     }
@@ -206,7 +204,6 @@ fn jaro(a: &[char], b: &[char]) -> f64 {
 
 /// Returns the restricted Damerau-Levenshtein distance (optimal string alignment), in which a swap of neighbours is one edit.
 fn edits(a: &[char], b: &[char]) -> usize {
-    // Removes the common beginning and the common end, which need no edits.
     let same = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[same..], &b[same..]);
     let same = a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count();

@@ -29,7 +29,6 @@ pub(crate) fn cut(text: &str, max: usize) -> String {
     out
 }
 
-/// Appends `text` to `out`, cut as by [`cut`].
 pub(crate) fn push_cut(out: &mut String, text: &str, max: usize) {
     if text.len() <= max {
         return out.push_str(text);
@@ -72,7 +71,6 @@ pub(crate) fn push_quoted(out: &mut String, text: &str, max: usize) {
     out.push('"');
 }
 
-/// Appends a text as the JSON string that `serde_json` writes.
 pub(crate) fn push_json(out: &mut String, text: &str) {
     if is_plain(text) {
         out.extend(["\"", text, "\""]);
@@ -81,7 +79,6 @@ pub(crate) fn push_json(out: &mut String, text: &str) {
     }
 }
 
-/// Returns a text as the JSON string that `serde_json` writes.
 pub(crate) fn json_of(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     push_json(&mut out, text);
@@ -99,7 +96,6 @@ pub(crate) fn quoted(text: &str, max: usize) -> String {
     out
 }
 
-/// Returns the keys of an object, quoted and separated by commas. The list is cut to `MAX_VALUE` characters.
 pub(crate) fn key_list<'k>(keys: impl Iterator<Item = &'k str>) -> String {
     let mut list = String::new();
     for key in keys {
@@ -114,7 +110,6 @@ pub(crate) fn key_list<'k>(keys: impl Iterator<Item = &'k str>) -> String {
     cut(&list, MAX_VALUE)
 }
 
-/// Returns a short description of the value: its type, with its text, its number of items or its keys.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::Null => "null".into(),

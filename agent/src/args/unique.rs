@@ -1,4 +1,4 @@
-//! Finds equal items of a set, in one pass.
+//! Finds equal items of a list, in one pass.
 
 use crate::args::scalar::EXACT_FLOAT;
 use serde_json::Value;
@@ -18,7 +18,7 @@ pub(crate) fn repeated(items: &[Value]) -> Option<(usize, usize)> {
     None
 }
 
-/// 2^127. The absolute value of any signed integer of 128 bits is at most this.
+/// 2^127. Whole floats of a smaller absolute value fit an `i128`.
 const MAX_WHOLE: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;
 
 /// Writes a text that two values share if, and only if, they are equal.

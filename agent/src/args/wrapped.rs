@@ -1,9 +1,9 @@
-//! The values that a coercion put into a list.
+//! Single values that a coercion put into a list.
 
 use super::coercion::{Coercion, CoercionRule};
 use super::issue::Issue;
 
-/// The paths of values that a coercion put into a list. An issue of such a value is reported at the path at which the value was sent.
+/// The paths of single values that a coercion put into a list. Their issues are reported at the sent path, without the `/0` of the list.
 #[derive(Default)]
 pub(crate) struct WrappedValues {
     places: Vec<String>,
@@ -15,7 +15,7 @@ impl WrappedValues {
         WrappedValues { places: wrapped.map(|coercion| coercion.path.clone()).collect() }
     }
 
-    /// Changes the paths of issues of the repaired arguments into those of the sent arguments.
+    /// Changes paths in the repaired arguments to paths in the sent arguments.
     pub(crate) fn move_back(&self, issues: &mut [Issue]) {
         for issue in issues {
             self.move_pointer_back(&mut issue.path);

@@ -1,4 +1,4 @@
-//! The time limit of a run, which counts in every process that drives the run.
+//! The time limit of a run, which counts across all processes that perform the run.
 
 use std::time::{Duration, SystemTime};
 
@@ -21,7 +21,6 @@ impl SharedDeadline {
         Duration::from_millis(now.saturating_sub(self.begun))
     }
 
-    /// Returns this time limit or `other`, whichever is reached first.
     pub(super) fn nearer(self, other: Option<Self>) -> Self {
         let end = |limit: Self| u128::from(limit.begun) + limit.allowed.as_millis();
         other.filter(|other| end(*other) < end(self)).unwrap_or(self)
@@ -41,7 +40,7 @@ impl SharedDeadline {
     }
 }
 
-/// The time that a run may work, and the time that it has worked. Waiting does not count.
+/// The time that a run may work, and the time that it has worked. Waiting for answers from outside does not count.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WorkTime {
     pub(super) allowed: Option<Duration>,
@@ -51,13 +50,13 @@ pub(super) struct WorkTime {
 }
 
 impl WorkTime {
-    /// Counts the duration of a step, given in milliseconds.
     pub(super) fn add(&mut self, took: u64) {
         self.worked += Duration::from_millis(took);
         self.beside_children += Duration::from_millis(took);
     }
 
-    /// Counts the longest working time of the children, less the time that the run itself worked meanwhile.
+    /// Counts the longest working time of the concurrent children, less the time that the run itself worked meanwhile, which is already
+    /// counted.
     pub(super) fn add_children(&mut self, longest: Duration) {
         self.worked += longest.saturating_sub(std::mem::take(&mut self.beside_children));
     }
@@ -72,8 +71,8 @@ impl WorkTime {
     }
 }
 
-/// Does the work of a step, and cancels the run in this process after `limit`. Returns the result of the work, and its duration in
-/// milliseconds. The duration is 0 without a limit.
+/// Does the work of a step, and cancels the run in this process after `limit`. Returns the result, and the duration in milliseconds, which
+/// is 0 without a limit.
 pub(super) async fn measured<T>(
     limit: Option<Duration>,
     (clock, running): (&Clock, &ActiveRuns),
@@ -86,7 +85,6 @@ pub(super) async fn measured<T>(
     (done, if limit.is_some() { clock.now().saturating_sub(begun) } else { 0 })
 }
 
-/// Waits for `driven`, and cancels the run in this process when the time limit is reached.
 pub(super) async fn cancel_at<T>(
     time_limit: Option<SharedDeadline>,
     clock: &Clock,

@@ -25,10 +25,10 @@ pub(super) struct Inbox {
     /// The names of the runs that this run last started for its calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     children: Vec<String>,
-    /// The amounts that the runs of a tree have used. Only the inbox of the root contains them.
+    /// The amounts that the root run and its sub-agents have used. Only the inbox of the root run counts them.
     #[serde(skip_serializing_if = "is_unused")]
     spent: Spent,
-    /// The number of notices that were sent to the run.
+    /// The number of `Notice`s that were sent to the run.
     #[serde(rename = "told")]
     notices: u32,
     /// Whether a notice about messages was sent since the inbox was last drained.
@@ -40,19 +40,18 @@ fn is_unused(spent: &Spent) -> bool {
     *spent == Spent::default()
 }
 
-/// A request for an answer from outside, for which the run waits.
 #[derive(Debug, Serialize, Deserialize)]
 struct PendingQuestion {
     ask: PendingAsk,
-    /// The id of the engine's promise for the answer.
+    /// The id of the engine's promise that the answer resolves.
     promise: String,
 }
 
 /// Returns the name of the run whose approval request or question has this id, or `None` if the id is the handle of a tool.
 pub(super) fn run_of(id: &str) -> Option<Arc<str>> {
     let kind_of = |key: &StepKey| matches!(key.kind, StepKind::Approval | StepKind::Tool);
-    // The id of a question is the key of its call, followed by `/ask/…`. The id of a call's first approval request is the key of the
-    // request. The id of the second one is this key, followed by `/2`.
+    // The id of a question is the key of its call, followed by `/ask/…`. The id of an approval request is its key, followed by `/2` if it
+    // is the second one for its call.
     let call = id.rsplit_once("/ask/").map_or(id, |(call, _)| call);
     let first = call.rsplit_once('/').map_or(call, |(first, _)| first);
     [call, first].iter().find_map(|text| text.parse().ok().filter(kind_of)).map(|key| key.run)
@@ -64,13 +63,11 @@ pub(super) enum PushOutcome {
     Taken,
     /// The run is over.
     Over,
-    /// The inbox has the maximum number of messages.
     Full,
 }
 
 impl Inbox {
-    /// Returns the number of the notice to send, so that the run drains the inbox. Returns `None` if there are no messages, or if the run
-    /// was notified and has not drained the inbox since.
+    /// Returns the number of a notice that tells the run to drain the inbox, or `None` if no such notice is needed.
     pub(super) fn message_notice(&mut self) -> Option<u32> {
         if self.is_notified || self.lengths().is_empty() {
             return None;
@@ -79,7 +76,7 @@ impl Inbox {
         Some(self.next_notice())
     }
 
-    /// Returns the number of the next notice. Numbers have no gaps, because the run waits for them in order.
+    /// Returns the number of the next notice. The run waits for all numbers in order, so there are no gaps.
     fn next_notice(&mut self) -> u32 {
         let number = self.notices;
         self.notices = self.notices.wrapping_add(1);
@@ -90,7 +87,7 @@ impl Inbox {
         QueueLengths { steering: self.steering.len(), follow_ups: self.follow_ups.len() }
     }
 
-    /// Adds a message, unless the queue has a message with the same id. Adds none if both queues together have [`MAX_MESSAGES`].
+    /// Adds a message, unless the queue has a message with the same id.
     pub(super) fn push(&mut self, queue: Queue, message: Arc<Message>) -> PushOutcome {
         if self.steering.len() + self.follow_ups.len() >= MAX_MESSAGES {
             return PushOutcome::Full;
@@ -107,7 +104,6 @@ impl Inbox {
         PushOutcome::Taken
     }
 
-    /// Removes the oldest messages of a queue, at most the requested number, and returns them with the lengths of both queues afterwards.
     pub(super) fn drain(&mut self, request: InboxRequest) -> InboxBatch {
         self.is_notified = false;
         let waiting = self.queue(request.queue);
@@ -116,40 +112,32 @@ impl Inbox {
         InboxBatch { messages, left: self.lengths() }
     }
 
-    /// Marks the run as cancelled, and returns the number of the notice to send. Returns `None` if the run was cancelled before, because
-    /// the first reason is kept.
+    /// Returns the number of the notice to send, or `None` if the run was cancelled before: the first reason is kept.
     pub(super) fn cancel(&mut self) -> Option<u32> {
         let is_first = !std::mem::replace(&mut self.is_stopped, true);
         is_first.then(|| self.next_notice())
     }
 
-    /// Replaces the requests that the run waits for. Each request comes with the id of the engine's promise for its answer.
     pub(super) fn ask(&mut self, asks: Vec<(PendingAsk, String)>) {
         self.asks = asks.into_iter().map(|(ask, promise)| PendingQuestion { ask, promise }).collect();
     }
 
-    /// Returns the requests that the run waits for.
     pub(super) fn pending(&self) -> Vec<PendingAsk> {
         self.asks.iter().map(|question| question.ask.clone()).collect()
     }
 
-    /// Sets the names of the runs that this run starts for its calls. The names of earlier runs are removed.
     pub(super) fn set_children(&mut self, children: Vec<String>) {
         self.children = children;
     }
 
-    /// Reserves amounts within the limits of the tree.
     pub(super) fn reserve(&mut self, wanted: TreeReservation) -> ReservedPart {
         self.spent.reserve(wanted)
     }
 
-    /// Returns the names of the runs that this run last started for its calls.
     pub(super) fn children(&self) -> &[String] {
         &self.children
     }
 
-    /// Removes a request, and returns the id of the promise to resolve with its answer. Returns `None` if the run does not wait for the
-    /// request.
     pub(super) fn answer(&mut self, id: &str) -> Option<String> {
         let at = self.asks.iter().position(|question| question.ask.id() == id)?;
         Some(self.asks.remove(at).promise)

@@ -17,8 +17,7 @@ use crate::steps::StepError;
 use crate::tool::BoxFuture;
 use crate::tool::question::RecordedInput;
 
-/// The journal of a run, or of one call, in an engine. Steps must be taken one after the other, so that the order of steps never depends on
-/// timing.
+/// The engine's journal of a run, or of one call. Steps must be taken one after the other, so that their order never depends on timing.
 pub(super) trait Journal: Send + Sync {
     /// Does the work and records its result. On a replay, returns the recorded result and does not do the work. Every replay must take the
     /// same steps in the same order.
@@ -32,34 +31,32 @@ pub(super) trait Journal: Send + Sync {
 
 /// The journal of a run. In contrast to a call, a run receives messages from outside.
 pub(super) trait RunJournal: Journal {
-    /// Runs calls concurrently, each with its own journal under the [name of its step](ToolRequest::step_name). Returns the ends of the
-    /// calls in call order. An end is `None` if the engine lost the call, or if the run was cancelled before the call began or ended.
+    /// Runs calls concurrently, each with its own journal under the [name of its step](ToolRequest::step_name).
     fn call_tools(&self, calls: Vec<ToolRequest>) -> BoxFuture<'_, Result<BatchEnd, StepError>>;
 
-    /// Returns the notices that reached the run by the end of its last step and were not returned before. Makes no request to the engine. A
-    /// replay receives the same notices between the same steps. Before the first step, no notices are returned.
+    /// Returns the new notices that reached the run by the end of its last step. Before the first step, there are none. Makes no request
+    /// to the engine. A replay receives the same notices between the same steps.
     fn receive(&self) -> BoxFuture<'_, Result<ReceivedNotices, StepError>>;
 
-    /// Removes messages from the run's inbox, and returns them with the lengths of both queues afterwards.
     fn drain(&self, request: InboxRequest) -> BoxFuture<'_, Result<InboxBatch, StepError>>;
 
-    /// Closes the run to notices, and returns true. If a notice was sent before, the run stays open to receive it, and false is returned.
+    /// Refuses further notices, and returns true. If another notice arrived first, returns false, and the run receives that notice.
     fn close(&self) -> BoxFuture<'_, Result<bool, StepError>>;
 
-    /// Reserves amounts within the limits that the runs of a tree share. `root` is the name of the root run, whose inbox keeps the counts
-    /// for the whole tree.
+    /// Reserves requests, calls or runs within the limits that a root run and its sub-agents share. `root` is the name of the root run,
+    /// whose inbox counts them.
     fn reserve(
         &self,
         root: Arc<str>,
         wanted: TreeReservation,
     ) -> BoxFuture<'_, Result<ReservedPart, StepError>>;
 
-    /// Starts runs for calls, each as a workflow under the name of the run. Runs beyond the assistant's maximum concurrency start when
-    /// earlier runs end, or when earlier runs wait for answers from outside.
+    /// Starts the runs of sub-agents. Runs beyond the assistant's maximum concurrency start when earlier runs end or wait for answers from
+    /// outside.
     fn start_children(&self, children: Vec<RunRequest>) -> BoxFuture<'_, Result<(), StepError>>;
 
-    /// Waits for answers from outside, at most for `timeout`. The started runs are awaited, cancelled or left alone as `children` says. If
-    /// this run is cancelled meanwhile, the awaited runs are cancelled, and answers are no longer awaited.
+    /// Waits for answers from outside, at most for `timeout`. Awaits, cancels or ignores the started runs, as `children` says. If this run
+    /// is cancelled meanwhile, cancels the awaited runs, and no longer waits for answers.
     fn wait(
         &self,
         asks: Vec<PendingAsk>,
@@ -68,15 +65,13 @@ pub(super) trait RunJournal: Journal {
     ) -> BoxFuture<'_, Result<Answers, StepError>>;
 }
 
-/// Data that a journal can record.
 pub(super) trait Recordable: Serialize + DeserializeOwned + Send + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Recordable for T {}
 
-/// The work of a step, as a future that owns its data.
 pub(super) type Work<T> = BoxFuture<'static, Result<T, Transient>>;
 
-/// The message of a failure that another attempt at the work may avoid.
+/// The message of a failure that another attempt may avoid.
 #[derive(Debug)]
 pub(super) struct Transient(pub(super) String);
 
@@ -94,7 +89,6 @@ impl RetryPolicy {
     pub(super) const ONE_ATTEMPT: Self = Self { max_attempts: 1, pause: Duration::from_millis(100) };
 }
 
-/// The recorded result of a step.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StepResult<T> {
     pub(super) value: T,
@@ -114,18 +108,17 @@ pub(super) struct StepResult<T> {
 pub(super) struct ToolRequest {
     pub(super) key: StepKey,
     pub(super) call: Arc<ToolCall>,
-    /// The text of the reply that contains the call. Only the request for the first call of a reply has the text.
+    /// The text of the reply that contains the call. Empty unless the call is the first one of its reply.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) text: String,
     #[serde(default, skip_serializing_if = "RunState::is_empty")]
     pub(super) state: RunState,
-    /// The inputs to the questions of the call's tool.
+    /// A person's inputs to the questions of the tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) inputs: Vec<RecordedInput>,
-    /// The number of restarts of the call's body after a question.
+    /// The number of times that the tool ran before and asked a person.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) restart: u32,
-    /// The path from the root to the run.
     #[serde(default, skip_serializing_if = "RunPath::is_root")]
     pub(super) path: RunPath,
     /// The time that the run may still work, if its working time is limited.
@@ -138,7 +131,6 @@ fn is_zero<T: Default + PartialEq>(count: &T) -> bool {
 }
 
 impl ToolRequest {
-    /// Returns the name of the step that runs the body.
     pub(super) fn step_name(&self) -> String {
         match self.restart {
             0 => self.key.to_string(),
@@ -147,7 +139,6 @@ impl ToolRequest {
     }
 }
 
-/// The ends of the calls of a batch.
 #[derive(Debug)]
 pub(super) struct BatchEnd {
     /// The ends of the calls in call order. `None` if the engine lost the call, or if the run was cancelled before the call began or ended.
@@ -156,16 +147,14 @@ pub(super) struct BatchEnd {
     pub(super) stop: Option<Arc<str>>,
 }
 
-/// The notices that a run has received.
 #[derive(Debug, Default)]
 pub(super) struct ReceivedNotices {
-    /// Whether a notice about messages was received.
+    /// Whether a notice announced messages in the inbox.
     pub(super) has_mail: bool,
     /// The reason of the cancellation, if the run was cancelled.
     pub(super) stop: Option<Arc<str>>,
 }
 
-/// A request for the messages of one queue.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct InboxRequest {
     pub(super) queue: Queue,
@@ -180,7 +169,6 @@ pub(super) struct InboxBatch {
     pub(super) left: QueueLengths,
 }
 
-/// The number of messages in each queue of an inbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct QueueLengths {
     pub(super) steering: usize,
@@ -200,20 +188,19 @@ impl QueueLengths {
     }
 }
 
-/// The treatment of the started runs while their parent waits.
+/// The treatment of the started runs of sub-agents while their parent waits.
 #[derive(Clone, Debug)]
 pub(super) enum ChildWait {
     /// The runs continue, and are not awaited.
     Apart,
-    /// The runs are awaited without a time limit. Depending on the policy, a steering message may take precedence over the runs.
+    /// The runs are awaited without a time limit. Depending on the `SteeringPolicy`, a steering message may skip or cancel them.
     Ended(ChildSteering),
     /// The runs are cancelled for this reason, and awaited for a grace period.
     Stopped(Arc<str>),
 }
 
 impl ChildWait {
-    /// Returns the reason for cancelling the runs, and the effect of steering messages if these may take precedence over the runs. At most
-    /// one of the two is set.
+    /// Returns the reason to cancel the runs at once, or the effect of steering messages if they have one. At most one of the two is set.
     pub(super) fn into_causes(self) -> (Option<Arc<str>>, Option<ChildSteering>) {
         match self {
             Self::Apart => (None, None),
@@ -225,7 +212,7 @@ impl ChildWait {
     }
 }
 
-/// The effect of steering messages on the started runs.
+/// The effect of steering messages on the started runs of sub-agents.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChildSteering {
     pub(super) policy: SteeringPolicy,
@@ -238,12 +225,12 @@ pub(super) struct ChildSteering {
 /// The result of a wait for answers from outside and for started runs.
 #[derive(Debug)]
 pub(super) struct Answers {
-    /// The answers from outside, in the order of the requests, with `None` for each request without an answer.
+    /// The answers in the order of their requests. `None` for a request without an answer.
     pub(super) from_outside: Vec<Option<Value>>,
     /// The reports of the started runs in call order. `None` for a run that the engine lost, that was not started, or that did not end in
     /// time.
     pub(super) children: Vec<Option<ChildReport>>,
-    /// Set if a steering message took precedence over the runs: the number of runs that had begun before. The other runs are skipped.
+    /// The number of runs that had begun when a steering message skipped the others. `None` without such a message.
     pub(super) steered: Option<usize>,
     /// The reason of the cancellation, if the run was cancelled.
     pub(super) stop: Option<Arc<str>>,

@@ -27,7 +27,7 @@
 //!
 //! Every program that reaches the address of a service can run the tools directly, past approval rules and hooks. Therefore a service
 //! listens on loopback only, with two exceptions. A service with an [identity key](Service::identity_key) accepts only requests that the
-//! engine signed, so it can listen anywhere. So can a service that [allows anonymous requests](Service::allow_anonymous).
+//! engine signed, so it can listen anywhere. A service that [allows anonymous requests](Service::allow_anonymous) can listen anywhere, too.
 //!
 //! Start and control runs with a [`DurableClient`]. `examples/durable` contains a service and a client; the README shows how to install the
 //! server.
@@ -62,10 +62,10 @@
 //!   approval key is not used, because the engine controls who may decide.
 //! * A steering message does not end a wait for a decision. The calls are skipped after the decision. Without an engine, the message ends
 //!   the wait.
-//! * All runs of a tree count their model requests together. A request is counted when it is made. At this point, its turn has begun and
-//!   has taken its messages. If a limit of the tree forbids the request, the run ends in this turn.
+//! * A run and the runs of its sub-agents count their model requests together. A request is counted when it is made. At this point, its
+//!   turn has begun and has taken its messages. If a shared limit forbids the request, the run ends in this turn.
 //! * The time limit of a run ([`wall_time`](crate::UsageLimits::wall_time)) counts from the first step of the run. The limit ends waits,
-//!   and stops steps in the process that drives the run.
+//!   and stops steps in the process that performs the run.
 //!
 //! A run has the features that it has in one process: hooks, approvals, [the tools of each turn](crate::AssistantBuilder::prepare_tools),
 //! steering policies, [a schema for answers](crate::model::ModelRequest::output) ([`Outcome::answer`]) and limits, including the time

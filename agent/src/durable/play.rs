@@ -1,4 +1,4 @@
-//! Drives a run, or one call, from its beginning to its end on an engine.
+//! Performs a run, or one call, on an engine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,12 +21,10 @@ use crate::tool::cancel::CancelToken;
 #[derive(Clone)]
 pub(super) struct SharedService {
     pub(super) assistant: Arc<ServedAssistant>,
-    /// The time limit for one reply of the model.
     pub(super) model_timeout: Duration,
     /// The longest time that a call of the assistant or of one of its sub-agents may take, except calls that start a sub-agent.
     pub(super) longest_call: Duration,
     pub(super) running: ActiveRuns,
-    /// The retry policy for one reply of the model.
     pub(super) model_retry: RetryPolicy,
     /// Maximum time that a run waits for a decision, an input or a result from outside.
     pub(super) patience: Duration,
@@ -34,7 +32,7 @@ pub(super) struct SharedService {
 }
 
 impl SharedService {
-    /// Returns the service with the assistant to which this run path leads. Fails if a tool on the path is not a served assistant.
+    /// Returns the service with the assistant of the run at `path`, which may be a sub-agent.
     pub(super) fn at(self: &Arc<Self>, path: &RunPath) -> Result<Arc<Self>, StepError> {
         let mut assistant = self.assistant.root().clone();
         for call in path.calls() {
@@ -48,18 +46,14 @@ impl SharedService {
         Ok(Arc::new(Self { assistant, ..(**self).clone() }))
     }
 
-    /// Returns the longest time that a step may take.
     pub(super) fn longest_step(&self) -> Duration {
         self.longest_call.max(self.model_timeout + self.assistant.cancel_grace())
     }
 
-    /// Returns the current time, to be recorded with a step, if runs have a time limit.
     pub(super) fn time_of_step(&self) -> Option<u64> {
         self.assistant.has_time_limit().then(|| self.clock.now())
     }
 
-    /// Handles a message that a run accepted: under the policy `CancelRunning`, a steering message stops the calls that run in this
-    /// process.
     pub(super) fn pushed(&self, run: &str, queue: Queue) {
         if queue == Queue::Steering && self.assistant.steering_policy() == SteeringPolicy::CancelRunning {
             self.running.stop_calls(run);
@@ -67,7 +61,7 @@ impl SharedService {
     }
 }
 
-/// Drives one run from its beginning to its end. `served` is the service with the assistant of the run.
+/// Performs one run from its beginning to its end. `served` has the assistant of the run, which may be a sub-agent.
 pub(super) async fn play<J: RunJournal>(
     served: &Arc<SharedService>,
     journal: &J,
@@ -77,7 +71,7 @@ pub(super) async fn play<J: RunJournal>(
     let run: Arc<str> = std::mem::take(&mut request.run).into();
     let prompts = request.prompts();
     let child = request.child.take();
-    // `performer` refuses state that is missing or invalid, so this check comes before the first step.
+    // State that is missing or invalid is refused here, before the first step.
     let performer = served.assistant.performer(&run, &cancel, &request.state)?;
     let mut core = served.assistant.begin(&run, request.state, request.history, prompts);
     if let Some(turn) = request.recorded {
@@ -119,8 +113,8 @@ pub(super) async fn play<J: RunJournal>(
 }
 
 /// Runs one call. A call of a `once` tool begins at most once: each attempt first records a unique name in the journal. If the journal
-/// already has the name of another attempt, the body may have begun before, so the call is lost. `reply` is the reply that contains the
-/// call, and `checked` are the checked arguments, if this process has them.
+/// already has the name of another attempt, the tool may have begun before, so the call is lost. `reply` contains the call, and `checked`
+/// are its checked arguments, if this process has them.
 pub(super) async fn call_tool<J: Journal>(
     served: &Arc<SharedService>,
     journal: &J,

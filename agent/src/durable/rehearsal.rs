@@ -55,7 +55,6 @@ pub struct Rehearsal {
     root: Arc<RehearsalRun>,
 }
 
-/// The point at which the process dies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum CrashPoint {
     /// After the process has recorded this many steps, before the next step begins.
@@ -64,7 +63,6 @@ enum CrashPoint {
     AfterWork(String),
 }
 
-/// An entry of a journal.
 #[derive(Clone, Debug)]
 enum JournalEntry {
     Step {
@@ -80,22 +78,21 @@ enum JournalEntry {
 /// The state of the simulated engine, which survives the crashes of the process.
 #[derive(Default)]
 struct RehearsalState {
-    /// The runs that calls have started, by their names.
     children: Mutex<HashMap<String, Arc<RehearsalRun>>>,
-    /// The amounts that all runs together have used of their shared limits. As on an engine, an inbox holds these amounts.
+    /// The inbox that counts the shared limits of all runs. On an engine, this is the inbox of the root run.
     counts: Mutex<Inbox>,
-    /// The journals of calls in batches, by the names of the calls' steps.
+    /// The journals of concurrent calls, by the names of the calls' steps.
     calls: Mutex<HashMap<String, Arc<Mutex<VecDeque<JournalEntry>>>>>,
     /// The prepared answers, by the ids of their requests.
     answers: Mutex<HashMap<String, Value>>,
     crash: Mutex<Option<CrashPoint>>,
     /// The number of steps that the current process has recorded.
     recorded_steps: AtomicUsize,
-    /// The names of the steps that the current process has recorded.
+    /// The names of these steps, in order.
     names: Mutex<Vec<String>>,
 }
 
-/// A run of the tree.
+/// The root run, or the run of a sub-agent.
 #[derive(Default)]
 struct RehearsalRun {
     entries: Arc<Mutex<VecDeque<JournalEntry>>>,
@@ -123,10 +120,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The message of the error with which a step ends if the process dies at it.
+/// The message of the error that simulates the death of the process.
 const CRASH: &str = "the process died";
 
-/// Returns the outcome, or `None` if the process died.
 fn unless_crashed(played: Result<Outcome, StepError>) -> Result<Option<Outcome>, StepError> {
     match played {
         Ok(outcome) => Ok(Some(outcome)),
@@ -281,7 +277,6 @@ impl Rehearsal {
 }
 
 impl RehearsalState {
-    /// Cancels the children whose names `is_chosen` accepts.
     fn cancel_children(&self, served: &SharedService, reason: &str, is_chosen: impl Fn(&str) -> bool) {
         let children = lock(&self.children).clone();
         for (name, child) in children.iter().filter(|(name, _)| is_chosen(name)) {
@@ -332,8 +327,7 @@ impl MemoryJournal {
         }
     }
 
-    /// Begins or continues the run of a call. Returns `None` if the run fails. The parent treats a failed run like a run that the engine
-    /// lost.
+    /// Performs the run of a sub-agent. Returns `None` if the run fails: the parent treats it like a run that the engine lost.
     fn play_child(&self, request: RunRequest) -> BoxFuture<'_, Result<Option<ChildReport>, StepError>> {
         let run = lock(&self.shared.children).entry(request.run.clone()).or_default().clone();
         Box::pin(async move {
@@ -351,8 +345,7 @@ impl MemoryJournal {
         })
     }
 
-    /// Returns the ends of the started runs. If the journal has no ends yet, performs the runs and records their ends. Returns no ends
-    /// if `children` says that the runs are not awaited.
+    /// Performs the started runs, or returns their recorded ends on a replay.
     async fn end_children(&self, children: ChildWait) -> Result<EndedChildren, StepError> {
         if matches!(children, ChildWait::Apart) {
             return Ok(EndedChildren::default());
@@ -419,7 +412,6 @@ impl MemoryJournal {
         }
     }
 
-    /// Returns an error if the process dies before the next step.
     fn check_crash(&self) -> Result<(), StepError> {
         let recorded = self.shared.recorded_steps.load(Ordering::Relaxed);
         match &*lock(&self.shared.crash) {
@@ -428,7 +420,6 @@ impl MemoryJournal {
         }
     }
 
-    /// Records the result of a step, or returns an error if the process dies after the work of the step.
     fn record(&self, name: String, value: Result<Value, String>) -> Result<(), StepError> {
         let is_crash =
             matches!(&*lock(&self.shared.crash), Some(CrashPoint::AfterWork(step)) if *step == name);
@@ -449,7 +440,6 @@ impl MemoryJournal {
         self.at.store(entries.len(), Ordering::Relaxed);
     }
 
-    /// Takes a step whose work is synchronous.
     fn run_now<T: Recordable>(&self, name: String, work: impl FnOnce() -> T) -> Result<T, StepError> {
         if let Some(value) = self.replay(&name)? {
             return decode(value);

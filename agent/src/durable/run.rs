@@ -62,16 +62,15 @@ pub struct RunRequest {
     pub(super) child: Option<ChildLink>,
 }
 
-/// The data that a child gets from its parent.
+/// The data that the run of a sub-agent gets from its parent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct ChildLink {
     /// The path from the root to the child. The tools on the path determine the assistant of the child.
     pub(super) path: RunPath,
-    /// The time limit that is reached first among those of the runs above the child.
+    /// The earliest time limit of the runs above the child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) time_limit: Option<SharedDeadline>,
-    /// The time that the child may work, by the time limits of the tools on its run path. Waiting for decisions, inputs and results from
-    /// outside does not count.
+    /// The time that the child may work, by the time limits of the tools on its path. Waiting for answers from outside does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) work_limit: Option<Duration>,
     /// The id of a promise of the engine. The child resolves the promise when it waits for the first time, so that the parent can start
@@ -190,10 +189,7 @@ impl RunRequest {
         Self { run: run.into(), recorded: Some(turn), ..Self::default() }
     }
 
-    /// Checks the request for a run with this name, and returns it with the name.
-    ///
-    /// # Errors
-    /// Returns the reason why this request cannot start a run with this name.
+    /// Checks that the request can start a run with this name, and sets the name. The error says why it cannot.
     pub(super) fn named(mut self, run: &str) -> Result<Self, String> {
         let path = self.path();
         let (is_child, own) = (!path.is_root(), path.calls().last().map(|call| &*call.run_id));
@@ -229,7 +225,6 @@ impl RunRequest {
         Ok(self)
     }
 
-    /// Returns the path from the root to the run.
     pub(super) fn path(&self) -> RunPath {
         self.child.as_ref().map(|child| child.path.clone()).unwrap_or_default()
     }
@@ -286,7 +281,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the outcome of a run. `answer` is the checked answer, or the reason why there is no answer that fits.
+    /// Creates the outcome of a run. `answer` is the checked answer, or the reason why no answer fits.
     pub(super) fn new(core: &AgentLoop, answer: Result<Option<Value>, String>) -> Self {
         let end = core.end();
         let mut outcome = Self {
@@ -306,8 +301,7 @@ impl Outcome {
         outcome
     }
 
-    /// Adds the report of a sub-agent's run. Removes all messages but the last, to keep the outcome small: the parent's journal stores a
-    /// copy of the outcome.
+    /// Adds the report of a sub-agent's run. Removes all messages but the last, because the parent's journal stores a copy of the outcome.
     pub(super) fn of_call(mut self, report: ChildReport) -> Self {
         self.messages = self.messages.split_off(self.messages.len().saturating_sub(1));
         self.report = Some(Box::new(report));

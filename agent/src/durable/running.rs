@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::runtime::NEW_MESSAGE;
 use crate::tool::cancel::CancelToken;
 
-/// The cancel tokens of active runs, by the names of the runs.
 #[derive(Clone, Default)]
 pub(super) struct ActiveRuns {
     runs: Arc<Mutex<HashMap<Arc<str>, ActiveRun>>>,
@@ -22,7 +21,6 @@ struct ActiveRun {
     invocations: usize,
 }
 
-/// A guard that keeps a run active until the guard is dropped.
 pub(super) struct ActiveGuard {
     runs: ActiveRuns,
     run: Arc<str>,
@@ -35,7 +33,6 @@ impl ActiveRuns {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers an invocation of a run.
     pub(super) fn enter(&self, run: &str) -> ActiveGuard {
         let run: Arc<str> = run.into();
         let mut runs = self.lock();
@@ -53,7 +50,7 @@ impl ActiveRuns {
         self.lock().get(run).map(|active| active.calls.clone())
     }
 
-    /// Cancels those calls of a run whose bodies run in this process, because a steering message takes precedence.
+    /// Cancels the calls of a run that run in this process, because a steering message arrived.
     pub(super) fn stop_calls(&self, run: &str) {
         let stopped = self.lock().get_mut(run).map(|active| {
             let next = active.token.child();
@@ -64,7 +61,7 @@ impl ActiveRuns {
         }
     }
 
-    /// Cancels the token of a run, and returns whether the run is active in this process.
+    /// Returns whether the run is active in this process.
     pub(super) fn cancel(&self, run: &str, reason: &str) -> bool {
         // The token is cancelled outside of the lock, because code that observes the token may take the lock.
         let token = self.lock().get(run).map(|active| active.token.clone());

@@ -211,7 +211,6 @@ impl Service {
         restate::serve(Arc::new(self.served), &self.settings, listener, stop).await
     }
 
-    /// Refuses an address beyond loopback, unless the service has a key or allows anonymous requests.
     fn check_address(&self, address: SocketAddr) -> Result<(), ServiceError> {
         let is_local = address.ip().to_canonical().is_loopback();
         if is_local || self.settings.is_open || self.settings.identity_key.is_some() {
@@ -220,7 +219,6 @@ impl Service {
         Err(ServiceError::Anonymous { address })
     }
 
-    /// Returns the shared state of the service, for the in-memory engine.
     #[cfg(any(test, feature = "testing"))]
     pub(super) fn into_served(self) -> Arc<SharedService> {
         Arc::new(self.served)

@@ -1,4 +1,4 @@
-//! The steps of a run on an engine that remembers them.
+//! The steps of a run, which the journal of an engine records.
 
 mod asking;
 mod calls;
@@ -36,10 +36,10 @@ use crate::tool::{
     outcome::{OutcomeCode, ToolOutcome},
 };
 
-/// The arguments of calls that were checked in this process, by the position of the call.
+/// The arguments that were checked in this process, by the position of their call.
 type CheckedCalls = Arc<Mutex<BTreeMap<u32, Arc<CheckedArguments>>>>;
 
-/// The performer of a run's steps, through the journal of an engine. All fields but `checked` follow from the results of steps, so they are
+/// Performs the steps of a run through the journal of an engine. All fields but `checked` follow from the results of steps, so they are
 /// the same on every replay.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each set by one kind of step")]
 pub(super) struct JournalSteps<'r, J> {
@@ -47,23 +47,21 @@ pub(super) struct JournalSteps<'r, J> {
     journal: &'r J,
     performer: Performer,
     run: SharedLoop,
-    /// The calls whose tools are assistants. A run was started for each of these calls, and has not ended.
+    /// The calls of assistants whose runs were started and have not ended.
     children: Vec<(StepKey, Arc<ToolCall>)>,
     /// The reason of the cancellation, if the run was cancelled.
     stop: Option<Arc<str>>,
     time_limit: Option<SharedDeadline>,
-    /// The time that this run has worked, and its limit if the run belongs to a call whose tool has a time limit.
+    /// The working time of this run, with a limit if the run belongs to a call whose tool has a time limit.
     pub(super) work: WorkTime,
     limits: TreeLimits,
     /// The time at the end of the last step, for runs with a time limit.
     now: Option<u64>,
-    /// The last reply of the model, whose calls are prepared and run.
     reply: Option<Arc<Message>>,
-    /// The checked arguments for the bodies of the calls. Empty if a replay reads the prepared calls from the journal. In this case, the
-    /// bodies check the arguments again.
+    /// Empty if a replay reads the prepared calls from the journal. The calls then check their arguments again.
     checked: CheckedCalls,
     choices: TurnChoices,
-    /// The view of the conversation, if the context is managed.
+    /// The messages that the model sees, if the assistant manages its context.
     context: ContextState,
     /// The number of messages in each queue after the inbox was last drained.
     left: QueueLengths,
@@ -75,11 +73,10 @@ pub(super) struct JournalSteps<'r, J> {
     continues: bool,
     /// The report on an answer that was refused, for the next turn.
     report: Option<Arc<Message>>,
-    /// Whether the inbox is closed.
     is_closed: bool,
     /// Whether calls waited for decisions, so that they are checked again before they run.
     checks_again: bool,
-    /// The number of times that the calls of the segment were checked again.
+    /// The number of times that the prepared calls were checked again.
     rounds: u32,
 }
 
@@ -120,8 +117,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         }
     }
 
-    /// Takes a step: does the work, or returns the recorded result on a replay. The journal also records the reason of a cancellation that
-    /// arrived before the end of the step.
+    /// Takes a step. The journal also records the reason of a cancellation that arrived before the end of the step.
     async fn step<T: Recordable>(
         &mut self,
         name: impl fmt::Display,
@@ -142,7 +138,6 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Ok(value)
     }
 
-    /// Records the time at the end of a step, and the reason if the run was cancelled before this end.
     fn end_step(&mut self, stop: Option<Arc<str>>, at: Option<u64>) {
         if let Some(reason) = stop {
             self.stop.get_or_insert(reason);
@@ -156,8 +151,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.work.reached().or_else(by_clock)
     }
 
-    /// Returns an error if the run was cancelled or reached a time limit. In both cases, the children are stopped before the error is
-    /// returned.
+    /// Returns an error if the run was cancelled or reached a time limit. Stops the children first.
     async fn check_stop(&mut self) -> Result<(), StepError> {
         let (reason, error) = match (self.reached_limit(), self.stop.clone()) {
             (Some(reached), _) => (reached.to_string().into(), StepError::Limit(reached)),
@@ -168,14 +162,13 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Err(error)
     }
 
-    /// Waits until all answers from outside arrive, or until the time for them is over. Returns `None` for each missing answer, and an
-    /// error if the run was cancelled or reached its time limit.
+    /// Waits for answers from outside. Returns `None` for each answer that did not arrive in time, and an error if the run was cancelled
+    /// or reached its time limit.
     async fn wait(&mut self, asks: Vec<PendingAsk>) -> Result<Vec<Option<Value>>, StepError> {
         Ok(self.wait_for(asks, ChildWait::Apart).await?.from_outside)
     }
 
-    /// Like [`wait`](Self::wait). In addition, `children` says whether the runs that were started for calls are awaited, cancelled or left
-    /// alone.
+    /// Like [`wait`](Self::wait). Also awaits, cancels or ignores the started runs, as `children` says.
     async fn wait_for(&mut self, asks: Vec<PendingAsk>, children: ChildWait) -> Result<Answers, StepError> {
         let patience = self.served.patience;
         let remaining = self.time_limit.map(|limit| limit.remaining(self.now.unwrap_or(limit.begun)));
@@ -198,7 +191,6 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Err(error)
     }
 
-    /// Receives the notices that the inbox sent. This needs no request to the engine.
     async fn receive(&mut self) -> Result<(), StepError> {
         let notices = self.journal.receive().await?;
         self.end_step(notices.stop, None);
@@ -206,15 +198,14 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Ok(())
     }
 
-    /// Removes messages from the inbox, and returns them.
     async fn drain(&mut self, request: InboxRequest) -> Result<Vec<Arc<Message>>, StepError> {
         let drained = self.journal.drain(request).await?;
         (self.left, self.has_mail) = (drained.left, false);
         Ok(drained.messages)
     }
 
-    /// Returns messages of the inbox when the run would end without further messages. If there are none, closes the inbox. If the run was
-    /// cancelled, returns no messages and leaves the inbox open.
+    /// Returns messages for a run that would otherwise end. If there are none, closes the inbox. If the run was cancelled, returns no
+    /// messages and leaves the inbox open.
     async fn drain_or_close(&mut self) -> Result<Vec<Arc<Message>>, StepError> {
         loop {
             if self.stop.is_some() {
@@ -237,8 +228,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         }
     }
 
-    /// Reserves amounts within the limits that the runs of a tree share, before a request is made, calls run, or runs are started. Also
-    /// reports the used tokens and the unused calls. Returns the reserved amounts.
+    /// Reserves requests, calls or runs within the limits that a root run and its sub-agents share. Also reports the used tokens and the
+    /// unused calls.
     async fn reserve(&mut self, wanted: Spent) -> Result<ReservedPart, StepError> {
         let root = {
             let run = self.run.lock();
@@ -256,7 +247,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.journal.reserve(root, wanted).await
     }
 
-    /// Closes the inbox at the end of the run, however the run ended. If the tree has limits, a sub-agent's run first reports its used
+    /// Closes the inbox at the end of the run, however the run ended. If limits are shared, a sub-agent's run first reports its used
     /// tokens, and gives back the calls that it reserved and did not use.
     pub(super) async fn close(&mut self) -> Result<(), StepError> {
         let is_child = !self.run.lock().path().is_root();
@@ -264,8 +255,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
             self.reserve(Spent::default()).await?;
         }
         while !self.is_closed {
-            // The inbox stays open if a notice arrived before it was closed. At the end of the run, the notice is ignored, and closing is
-            // tried again.
+            // The inbox stays open if a notice arrived first. At the end of the run, the notice is ignored, and closing is tried again.
             self.is_closed = self.journal.close().await?;
         }
         Ok(())
@@ -276,7 +266,6 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         InboxRequest { queue, most }
     }
 
-    /// Refreshes `left`, the known number of messages in each queue, if a notice announced new messages.
     async fn count_messages(&mut self) -> Result<(), StepError> {
         self.receive().await?;
         if self.has_mail {
@@ -285,17 +274,15 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Ok(())
     }
 
-    /// Removes and returns the checked arguments of a call, if they were checked in this process.
     fn take_checked(&self, ord: u32) -> Option<Arc<CheckedArguments>> {
         self.checked.lock().unwrap_or_else(PoisonError::into_inner).remove(&ord)
     }
 
-    /// Returns the tools that were chosen for this turn, or `None` if no tools were chosen.
     fn chosen_tools(&self) -> Option<Arc<[ToolDefinition]>> {
         self.choices.tools(self.run.lock().turn())
     }
 
-    /// Returns the decisions of the application's function. Without such a function, the decision on each request is `Later`.
+    /// Returns the decisions of the application's approver. Without an approver, each decision is `Later`.
     async fn decisions(&mut self, requests: &[ApprovalRequest]) -> Result<Vec<Decision>, StepError> {
         let Some(first) = requests.first().filter(|_| self.served.assistant.has_approver()) else {
             return Ok(vec![Decision::Later; requests.len()]);
@@ -404,8 +391,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
             return self.drain_or_close().await;
         }
         let mut messages: Vec<_> = self.report.take().into_iter().collect();
-        // The report on a refused answer counts as the first message of the queue. If the assistant takes messages one by one, no other
-        // message is taken.
+        // A report on a refused answer counts as a message. If the assistant takes messages one by one, it takes no other message.
         let may_take = messages.is_empty() || self.served.assistant.takes_all(queue);
         if may_take && (self.has_mail || self.left.of(queue) > 0) {
             messages.extend(self.drain(self.request(queue)).await?);

@@ -1,17 +1,15 @@
-//! The limits of a tree of runs, as one durable run applies them.
+//! The limits that a durable run shares with the other runs of its tree: the root run and all sub-agents below it.
 
 use std::sync::Arc;
 
 use crate::loop_core::{TreeBudget, UsageLimits};
 use crate::runtime::ServedAssistant;
 
-/// The limits of a tree of runs, and the calls and tokens of one run of the tree.
 pub(super) struct TreeLimits {
-    /// The limits that the runs of the tree share, if there are any.
     pub(super) shared: Option<UsageLimits>,
-    /// Maximum number of runs that calls of the tree may start.
+    /// Maximum number of runs in the tree, without the root run.
     pub(super) max_runs: u32,
-    /// The calls that this run may make, and the tokens that it has used since its last reservation.
+    /// The reserved calls of this run, and the tokens that it used since its last `TreeReservation`.
     pub(super) calls: Arc<TreeBudget>,
 }
 

@@ -1,4 +1,5 @@
-//! The loop: calls that were checked before the run was resumed.
+//! Methods for a resumed run. Calls that were checked before the run was stored are checked again, under the rules of the assistant that
+//! resumes the run.
 
 use std::sync::Arc;
 
@@ -10,7 +11,6 @@ use crate::message::{ToolArguments, ToolCall};
 /// A call that is ready to run. Before it runs, the assistant that resumes the run applies its current rules to the call.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadyCall {
-    /// The call as the model sent it.
     pub(crate) sent: Arc<ToolCall>,
     /// Whether a decision changed the arguments of the call.
     pub(crate) is_edited: bool,
@@ -19,16 +19,14 @@ pub(crate) struct ReadyCall {
 }
 
 impl ReadyCall {
-    /// Returns the call that hooks see. If a decision changed the arguments, this is the call as it would run. In any other case, this is
-    /// the call as the model sent it.
     pub(crate) fn call_for_hooks<'c>(&'c self, as_it_would_run: &'c ToolCall) -> &'c ToolCall {
         if self.is_edited { as_it_would_run } else { &self.sent }
     }
 }
 
 impl AgentLoop {
-    /// Replaces the configuration by that of the assistant that resumes the run. A call loses its approval if the fingerprint of its tool
-    /// differs between the two configurations.
+    /// Takes over the configuration of the assistant that resumes the run. A call loses its approval if the parameters of its tool have
+    /// changed.
     pub(crate) fn set_config(&mut self, config: &Arc<LoopConfig>) {
         let before = std::mem::replace(&mut self.config, config.clone());
         let fingerprint = |config: &LoopConfig, slot: &Slot| {
@@ -39,8 +37,8 @@ impl AgentLoop {
         }
     }
 
-    /// Returns whether calls that were checked before the run was suspended must be checked again. If the segment is still being prepared,
-    /// returns false and resets the prepared calls, so that they are prepared again with the other calls.
+    /// Returns whether calls that are ready or wait for a decision must be checked again. Returns false in the phase `Prepare`, because
+    /// these calls are then reset and prepared again.
     pub(crate) fn prepare_recheck(&mut self) -> bool {
         match self.phase {
             Phase::Approve | Phase::CallTools => true,
@@ -64,7 +62,6 @@ impl AgentLoop {
         }
     }
 
-    /// Returns the call at this position, if the call is ready to run.
     pub(crate) fn ready_call(&self, ord: u32) -> Option<ReadyCall> {
         let slot = self.batch.slots.get(usize::try_from(ord).ok()?)?;
         (slot.state == SlotState::Ready).then(|| ReadyCall {
@@ -74,7 +71,7 @@ impl AgentLoop {
         })
     }
 
-    /// Marks a ready call as approved. Used for a call that is found to have begun in an earlier process.
+    /// Marks a ready call as approved, because it began to run in an earlier process.
     pub(crate) fn approve(&mut self, ord: u32) {
         let slot = usize::try_from(ord).ok().and_then(|at| self.batch.slots.get_mut(at));
         if let Some(slot) = slot.filter(|slot| slot.state == SlotState::Ready) {
@@ -82,8 +79,8 @@ impl AgentLoop {
         }
     }
 
-    /// Asks for a decision on a ready call, because its arguments differ from the approved ones or because the call needs a decision now.
-    /// `args` are the arguments to run with, and `checked` is their canonical form. Does nothing if the call is not ready.
+    /// Asks for a decision on a ready call, because its arguments are not the approved ones, or because the current rules require a
+    /// decision. `checked` is `args` after coercion.
     pub(crate) fn ask_again(&mut self, ord: u32, args: ToolArguments, checked: ToolArguments) {
         let Ok(at) = usize::try_from(ord) else { return };
         let Some(slot) = self.batch.slots.get_mut(at).filter(|slot| slot.state == SlotState::Ready) else {

@@ -23,8 +23,9 @@ use crate::run_path::RunPath;
 /// The agent loop as a value. See the [module](super) documentation. The stored form of a loop contains the whole conversation. It includes
 /// the secret arguments of calls, because the run needs them to continue. Keep the stored form where you keep passwords.
 ///
-/// The conversation of a loop is always sound, except that calls of the current turn may lack their results; [`abort`](Self::abort) adds
-/// the missing results. Take the [events](Self::take_event) before you store the loop, because events are not part of the stored form.
+/// The conversation of a loop is always [sound](Conversation::is_sound), except that calls of the current turn may lack their results;
+/// [`abort`](Self::abort) adds the missing results. Take the [events](Self::take_event) before you store the loop, because events are not
+/// part of the stored form.
 #[doc = include_str!("../docs/agent_loop.md")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -46,28 +47,26 @@ pub struct AgentLoop {
     pub(super) usage: Usage,
     pub(super) requests: u64,
     pub(super) tool_calls: u64,
-    /// The limit that was reached in this turn, if any. It ends the run after the calls of the turn, unless a result ends the run.
+    /// The limit that was reached in this turn. It ends the run after the calls of the turn, unless the result of a call ends the run.
     pub(super) reached: Option<LimitReached>,
     pub(super) repeats: Repeats,
     /// The number of retries of each tool. Retries that made progress do not count.
     pub(super) retries: BTreeMap<String, u32>,
-    /// The tries of each tool that were refused, or after which the tool asked for another call. Their issues show whether the model makes
-    /// progress.
+    /// The failed tries of each tool. Their issues show whether the model makes progress.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) tries: BTreeMap<String, ToolRetries>,
     pub(super) coercions: Vec<CallCoercions>,
-    /// Whether the driver [reported](Self::expect_messages) queued messages at the end of the turn. Reset by
-    /// [`record_turn_end`](Self::record_turn_end).
+    /// Whether the driver [reported](Self::expect_messages) queued messages at the end of the turn.
     #[serde(skip)]
     pub(super) expects_messages: bool,
-    /// The number of successive continuations of the answer, including the continuation that the last reply needs.
+    /// The number of successive requests to continue a cut or paused answer, including the request that the last reply needs.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) continued: u32,
-    /// The requests and calls of the ended children and of the runs below them, and the number of all these runs. Their tokens and cost are
+    /// The requests and calls of ended sub-agents and of the runs below them, and the number of all these runs. Their tokens and cost are
     /// part of `usage`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) children: Option<Box<Spent>>,
-    /// The initial, empty message of the reply that is being streamed. `None` if no reply is being streamed.
+    /// The initial, empty message of the reply that is being streamed.
     pub(super) streaming: Option<Arc<Message>>,
     pub(super) is_suspended: bool,
     /// The state that the prompt passed for tools, serialized as JSON.
@@ -76,12 +75,11 @@ pub struct AgentLoop {
     /// The driver's signature of the run, if the run was signed before it was stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mac: Option<String>,
-    /// The plans of the run's tools, by which secret arguments are withheld.
     #[serde(skip)]
     pub(super) secrets: RunSecrets,
     #[serde(skip)]
     pub(super) streamed_calls: StreamedCalls,
-    /// The path from the root to this run. Not stored, because the parent's slot that holds the run determines the path.
+    /// The path from the root run to this run. Not stored, because it follows from the stored parent that contains this run.
     #[serde(skip)]
     pub(super) path: RunPath,
     #[serde(skip)]
@@ -90,19 +88,18 @@ pub struct AgentLoop {
     pub(super) events: VecDeque<Event>,
     #[serde(skip)]
     pub(super) is_muted: bool,
-    /// Whether each transition waits until all events before it are [taken](Self::take_event).
+    /// Whether each `Transition` waits until all earlier events are [taken](Self::take_event).
     #[serde(skip)]
     pub(super) is_driven: bool,
     #[serde(skip)]
     pub(super) origin: Origin,
 }
 
-/// The origin of a loop. All origins are equal, so that the comparison of two loops ignores them: an origin does not affect the steps.
+/// Whether the loop was created in this process or read from its stored form. All values are equal, because the origin does not affect the
+/// steps of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Origin {
-    /// The loop was created in this process.
     Here,
-    /// The loop was read from its stored form.
     #[default]
     Stored,
 }
@@ -121,8 +118,7 @@ pub(super) enum Phase {
     PollFirst,
     CallModel,
     Prepare,
-    /// Skips the current segment (the calls that would run together), because the reply was cut or a steering message arrived. Each
-    /// [transition](AgentLoop::step) marks one call as started, ends one call without running it, or leaves the segment.
+    /// Skips the calls that would run next, because the reply was cut or a steering message arrived.
     Skip,
     Approve,
     CallTools,
@@ -133,7 +129,7 @@ pub(super) enum Phase {
     PollSteering(bool),
     /// Waits for follow-up messages after a turn. The value is that of `PollSteering`.
     PollFollowUps(bool),
-    /// The next [transition](AgentLoop::step) ends the run with this `End`, and emits `agent_end`.
+    /// The run is about to end, but `agent_end` has not been emitted yet.
     Ending(End),
     Done(End),
 }
@@ -169,7 +165,7 @@ impl AgentLoop {
         Self::begin(run.into(), config.into(), conversation, prompts, false)
     }
 
-    /// Like [`new`](Self::new), but without a repair: the conversation must be sound. `is_muted` turns events off.
+    /// Like [`new`](Self::new), but without a repair: the conversation must be sound.
     pub(crate) fn begin(
         run: Arc<str>,
         config: Arc<LoopConfig>,
@@ -273,7 +269,6 @@ impl AgentLoop {
         self.is_muted = is_muted;
     }
 
-    /// Returns the names of the tools that the prompt added to the run.
     #[cfg(feature = "runtime")]
     pub(crate) fn prompt_tools(&self) -> impl Iterator<Item = &str> {
         self.config.tools.iter().filter(|(_, entry)| entry.of_prompt).map(|(name, _)| name.as_str())
@@ -309,8 +304,8 @@ impl AgentLoop {
         self.conversation.shared().get(self.added_from..).unwrap_or_default()
     }
 
-    /// Returns the arguments of the last successful call of this tool in this run, or `None` if no call succeeded. Changes by a decision
-    /// are included. Changes by a hook are included only for calls of the last reply, because messages do not contain these changes.
+    /// Returns the arguments of the last successful call of this tool in this run. Changes by a decision are included. Changes by a hook
+    /// are included only for calls of the last reply, because messages do not contain these changes.
     #[cfg(feature = "runtime")]
     pub(crate) fn accepted_arguments(&self, tool: &str) -> Option<ToolArguments> {
         let is_accepted =

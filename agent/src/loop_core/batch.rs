@@ -1,4 +1,4 @@
-//! The calls of one reply, each with a slot for its state and its result.
+//! The calls of one reply, each in a `Slot` with its state and its result.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::message::{Conversation, Message, ToolArguments, ToolCall, ToolResultM
 use crate::tool::output::Control;
 use crate::tool::question::{Question, RecordedInput, serialize_inputs};
 
-/// The calls of one reply, divided into segments that run one after the other.
+/// The calls of one reply, divided into segments: groups of calls that run concurrently. Segments run one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Batch {
     pub(super) slots: Vec<Slot>,
@@ -25,7 +25,6 @@ pub(super) struct Batch {
     pub(super) is_steered: bool,
 }
 
-/// One call of a batch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Slot {
     pub(super) call: Arc<ToolCall>,
@@ -33,7 +32,7 @@ pub(super) struct Slot {
     /// The arguments that the call runs with, if they differ from the arguments that the model sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) args: Option<ToolArguments>,
-    /// The arguments that a request for a decision shows, if some arguments are withheld.
+    /// The arguments without secrets, as a request for a decision shows them. `None` if nothing is withheld.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) shown: Option<ToolArguments>,
     /// Whether a decision changed the arguments.
@@ -43,11 +42,10 @@ pub(super) struct Slot {
     /// call has begun before.
     #[serde(default)]
     pub(super) is_approved: bool,
-    /// The inputs to the questions of the call's tool.
+    /// A person's inputs to the questions that the tool asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_inputs")]
     pub(super) inputs: Vec<RecordedInput>,
-    /// The number of further requests for a decision on the call. A resumed run makes a further request if the arguments of the call differ
-    /// from the approved ones, or if the call now needs a decision.
+    /// The number of requests for a decision on the call that were made because the run was resumed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) asked_again: u32,
     /// The driver's signature of the call. It covers the state of the call, so it is removed when the state changes.
@@ -59,14 +57,13 @@ pub(super) struct Slot {
     pub(super) result: Option<ToolResultMessage>,
 }
 
-/// The state of a call. A call that waited for inputs or a child becomes ready again. When a run is resumed, a ready or undecided call may
-/// be prepared again, and a ready call may need another decision.
+/// The state of a call. A call can return to an earlier state: it becomes `Ready` again after it waited for inputs or a sub-agent, and a
+/// resumed run may prepare it again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum SlotState {
     /// The start event of the call has not been emitted yet.
     Planned,
-    /// The start event of the call has been emitted.
     Started,
     /// The call waits for a decision on these arguments.
     Undecided(ToolArguments),
@@ -76,9 +73,8 @@ pub(super) enum SlotState {
     Deferred(String),
     /// The call waits for a person's inputs to these questions of its tool.
     Asked(Vec<Question>),
-    /// The call waits for this child. The child waits for decisions, inputs or results.
+    /// The call waits for this run of a sub-agent, which waits for decisions, inputs or results.
     Child(Box<AgentLoop>),
-    /// The call has its result.
     Ended,
 }
 
@@ -123,8 +119,7 @@ impl Batch {
         batch
     }
 
-    /// Moves to the next segment, and returns false if there is no next segment. A call is alone in its segment if its tool is exclusive,
-    /// or if all calls of the run are sequential. Other adjacent calls share a segment.
+    /// Moves to the next segment, and returns whether there is one.
     pub(super) fn next_segment(&mut self, config: &LoopConfig) -> bool {
         let start = self.segment.end;
         let alone = |slot: &Slot| {
@@ -144,12 +139,10 @@ impl Batch {
         self.slots.get(self.segment.clone()).unwrap_or_default()
     }
 
-    /// Returns whether the state of any call of the segment matches.
     pub(super) fn any(&self, is: impl Fn(&SlotState) -> bool) -> bool {
         self.current().iter().any(|slot| is(&slot.state))
     }
 
-    /// Returns the positions of the calls of the segment whose state matches.
     pub(super) fn positions(&self, is: impl Fn(&SlotState) -> bool) -> Vec<usize> {
         self.segment
             .clone()
@@ -171,8 +164,7 @@ impl Batch {
     }
 }
 
-/// Returns the reply with call ids that are unique within it: a call that repeats an earlier id gets a new id. A failed reply is returned
-/// unchanged, because its calls do not run.
+/// Gives each call that repeats an earlier id of the reply a new id. A failed reply is unchanged, because its calls do not run.
 pub(super) fn with_unique_ids(message: Message) -> Arc<Message> {
     let message = Arc::new(message);
     let calls = message.as_assistant().map_or(0, |reply| reply.tool_calls().take(2).count());

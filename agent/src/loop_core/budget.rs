@@ -1,4 +1,4 @@
-//! The requests, calls, tokens and cost of the runs of a tree, and their limits.
+//! Limits on the requests, calls, tokens and cost of a tree of runs: a root run and all sub-agents below it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,13 +9,13 @@ use super::config::UsageLimits;
 use super::end::{Limit, LimitReached};
 use crate::message::Usage;
 
-/// The requests, calls, runs and usage of a tree of runs, or of the ended children of one run.
+/// The requests, calls, runs and usage of a tree of runs, or of the ended sub-agents of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Spent {
     pub(crate) requests: u64,
     pub(crate) tool_calls: u64,
-    /// The number of runs that calls started.
+    /// The number of sub-agent runs that calls started.
     pub(crate) runs: u32,
     pub(crate) usage: Usage,
 }
@@ -37,7 +37,7 @@ pub(crate) struct TreeBudget {
     spent: Mutex<Spent>,
 }
 
-/// The budget of the run's tree, if the tree has one. All budgets are equal, so that the comparison of two loops ignores them.
+/// The budget of the tree, if it has one. `==` is always true, so that the comparison of two loops ignores the budget.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedBudget(pub(super) Option<Arc<TreeBudget>>);
 
@@ -58,19 +58,17 @@ impl TreeBudget {
         self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the first limit that forbids another request, if any.
     pub(super) fn exceeded(&self) -> Option<LimitReached> {
         let spent = self.spent();
         exceeded(&self.limits, spent.requests, &spent.usage)
     }
 
-    /// Returns the limit that the tokens or the cost so far have reached, if any.
     #[cfg(feature = "runtime")]
     pub(super) fn limit_of_tokens(&self) -> Option<LimitReached> {
         exceeded_by_usage(&self.limits, &self.spent().usage)
     }
 
-    /// Counts a request. If a limit is reached, the request is not counted, and the limit is returned.
+    /// Counts a request, or returns the limit that forbids it.
     pub(super) fn take_request(&self) -> Option<LimitReached> {
         let mut spent = self.spent();
         let reached = exceeded(&self.limits, spent.requests, &spent.usage);
@@ -80,7 +78,7 @@ impl TreeBudget {
         reached
     }
 
-    /// Counts a call. If all calls are used, returns the maximum number of calls as the error.
+    /// Counts a call. The error is the maximum number of calls.
     pub(super) fn take_call(&self) -> Result<(), u64> {
         let mut spent = self.spent();
         if let Some(allowed) = self.limits.tool_calls.filter(|allowed| spent.tool_calls >= *allowed) {
@@ -100,13 +98,12 @@ impl TreeBudget {
         self.spent().usage += usage;
     }
 
-    /// Adds the amounts of a child that ran in an earlier process, or of a request for a summary.
     #[cfg(feature = "runtime")]
     pub(crate) fn add(&self, spent: &Spent) {
         self.spent().add(spent);
     }
 
-    /// Counts a run that a call starts. Returns false, and does not count it, if calls of the tree have already started `max` runs.
+    /// Counts a run that a call starts. Returns false, and counts nothing, if calls have already started `max` runs.
     #[cfg(feature = "runtime")]
     pub(crate) fn take_run(&self, max: u32) -> bool {
         let mut spent = self.spent();
@@ -116,14 +113,14 @@ impl TreeBudget {
     }
 }
 
-/// A reservation that a durable run requests within the limits of its tree. The inbox of the root run keeps the counts, because the runs of
-/// a tree may be in different processes.
+/// A request of a durable run for a share of the limits of its tree. The `Inbox` of the root run keeps the counts, because the runs of a
+/// tree may be in different processes.
 #[cfg(feature = "durable-restate")]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct TreeReservation {
     pub(crate) limits: UsageLimits,
-    /// Maximum number of runs that calls of the tree may start.
+    /// Maximum number of runs in the tree, without the root run.
     pub(crate) max_runs: u32,
     /// The requests, calls and runs to reserve, and the tokens and cost that the run used since its last reservation.
     pub(crate) wanted: Spent,
@@ -143,7 +140,7 @@ pub(crate) struct ReservedPart {
 
 #[cfg(feature = "durable-restate")]
 impl Spent {
-    /// Adds the used tokens and cost, subtracts the returned calls, and reserves as much of the wanted amounts as the limits allow.
+    /// Reserves as much of the wanted amounts as the limits allow.
     pub(crate) fn reserve(
         &mut self,
         TreeReservation { limits, max_runs, wanted, returned }: TreeReservation,
@@ -165,21 +162,21 @@ impl Spent {
 
 #[cfg(feature = "durable-restate")]
 impl TreeBudget {
-    /// Creates the budget of one durable run. If calls are limited, the run must reserve them in the inbox of the root, so no call is
-    /// allowed before [`set_calls`](Self::set_calls).
+    /// Creates the budget of one durable run. If calls are limited, the run must reserve them in the `Inbox` of the root run, so no call
+    /// is allowed before [`set_calls`](Self::set_calls).
     pub(crate) fn of_calls(tool_calls: Option<u64>) -> Self {
         let spent = Spent { tool_calls: tool_calls.unwrap_or_default(), ..Spent::default() };
         Self::new(UsageLimits { tool_calls, ..UsageLimits::default() }, spent)
     }
 
-    /// Sets the number of calls that may still be made. Does nothing if calls are not limited.
+    /// Sets the number of calls that may still be made.
     pub(crate) fn set_calls(&self, number: u64) {
         if let Some(allowed) = self.limits.tool_calls {
             self.spent().tool_calls = allowed.saturating_sub(number);
         }
     }
 
-    /// Takes all remaining calls, and the usage that was added since the last use of this method. Takes no calls if calls are not limited.
+    /// Takes all remaining calls, and the usage since the last `take_rest`.
     pub(crate) fn take_rest(&self) -> (u64, Usage) {
         let mut spent = self.spent();
         let allowed = self.limits.tool_calls.unwrap_or(spent.tool_calls);
@@ -189,32 +186,24 @@ impl TreeBudget {
 }
 
 impl AgentLoop {
-    /// Returns the limit that forbids another turn, or `None` if another turn is allowed.
     pub(super) fn limit_of_next_turn(&self) -> Option<LimitReached> {
         let max = self.config.max_turns.max(1);
         let turns = (self.turn >= max).then(|| LimitReached::new(Limit::Turns, max.into(), self.turn.into()));
         turns.or_else(|| self.limit_of_request(0, TreeBudget::exceeded))
     }
 
-    /// Checks the limits of the run, and counts a request in the budget of its tree.
-    ///
-    /// # Errors
-    /// Returns the limit that forbids another request.
     pub(crate) fn take_request(&mut self) -> Result<(), LimitReached> {
         self.limit_of_request(0, TreeBudget::take_request).map_or(Ok(()), Err)
     }
 
-    /// Reserves a request for a summary within the limits of the run and its tree, in addition to the request that needs the summary.
-    ///
-    /// # Errors
-    /// Returns the limit that forbids another request.
+    /// Reserves a request for a summary, in addition to the request that needs the summary.
     #[cfg(feature = "runtime")]
     pub(crate) fn take_summary_request(&mut self) -> Result<(), LimitReached> {
         self.limit_of_request(1, TreeBudget::take_request).map_or(Ok(()), Err)
     }
 
-    /// Returns the limit of the run or its tree that forbids another request, if any. `reserved` is the number of requests that will be
-    /// made but are not counted yet. `of_tree` checks the budget of the tree, or counts the request in it.
+    /// Returns the limit of the run or its tree that forbids another request. `reserved` is the number of requests that will be made but
+    /// are not counted yet. `of_tree` checks the budget of the tree, or counts the request in it.
     fn limit_of_request(
         &self,
         reserved: u64,
@@ -224,19 +213,16 @@ impl AgentLoop {
         own.or_else(|| self.budget.0.as_deref().and_then(of_tree))
     }
 
-    /// Returns whether a limit forbids another turn.
     #[cfg(feature = "runtime")]
     pub(crate) fn is_at_limit(&self) -> bool {
         self.limit_of_next_turn().is_some()
     }
 }
 
-/// Returns the first limit that forbids another request, if any.
 fn exceeded(limits: &UsageLimits, requests: u64, usage: &Usage) -> Option<LimitReached> {
     reached(Limit::Requests, limits.requests, requests).or_else(|| exceeded_by_usage(limits, usage))
 }
 
-/// Returns the first limit of tokens or cost that is reached, if any.
 pub(super) fn exceeded_by_usage(limits: &UsageLimits, usage: &Usage) -> Option<LimitReached> {
     let counts = [
         (Limit::InputTokens, limits.input_tokens, usage.input),

@@ -19,7 +19,7 @@ use crate::tool::progress::Progress;
 
 const TRUNCATED: &str =
     "The call was not run: the reply was cut by its token limit, so the arguments may be incomplete.";
-/// The beginning of the text of a call that the loop refused.
+/// The beginning of the result of a call that the loop refused.
 pub(super) const NOT_RUN: &str = "The call was not run:";
 const STEERED: &str = "The call was not run, or was stopped, because of a new message.";
 
@@ -100,8 +100,8 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Returns the position of the call, or an error if the call is not the next one to prepare. Calls are prepared in call order, because
-    /// the end of a call that does not run follows directly after its start.
+    /// Returns the position of the call if it is the next one to prepare. Calls are prepared in order, because the end event of a call
+    /// that does not run must directly follow its start event.
     fn next_to_prepare(&self, ord: u32) -> Result<usize, RecordError> {
         if self.phase != Phase::Prepare {
             return Err(self.unexpected());
@@ -117,8 +117,7 @@ impl AgentLoop {
         }
     }
 
-    /// Returns the position of the call, or an error if the call may not end now. A call may end if its segment runs, or if the run waits
-    /// for the call's result.
+    /// Returns the position of the call if it may end now: the call runs, or the run waits for its result.
     pub(super) fn running(&self, ord: u32) -> Result<usize, RecordError> {
         let at = usize::try_from(ord).unwrap_or(usize::MAX);
         let is_deferred = || {
@@ -138,8 +137,8 @@ impl AgentLoop {
     }
 
     pub(super) fn prepare_effect(&self) -> Step {
-        // Calls are prepared in call order. Calls that were prepared before an earlier attempt failed, or before the run was stored, are
-        // left out.
+        // Calls are prepared in order, so the prepared calls come first. There are some if an earlier attempt at this step failed, or if
+        // the run was stored.
         let is_open = |slot: &&Slot| matches!(slot.state, SlotState::Planned | SlotState::Started);
         let prepared = self.batch.current().iter().take_while(|slot| !is_open(slot)).count();
         let open = self.batch.current().iter().skip(prepared);
@@ -155,16 +154,13 @@ impl AgentLoop {
         Step::CallTools { calls }
     }
 
-    /// Enters the segment. The phase is `Skip` if the reply was cut or a steering message arrived, and `Prepare` in any other case.
     pub(super) fn enter_segment(&mut self) {
         let is_skipped = self.batch.is_steered || self.batch.is_cut;
         self.phase = if is_skipped { Phase::Skip } else { Phase::Prepare };
     }
 
-    /// Takes one transition in a segment whose calls do not run, because the reply was cut or a steering message arrived. The transition
-    /// starts a call, ends a call, or leaves the segment once all calls have ended. Calls that were prepared end last. Only one transition
-    /// is taken, because a listener of the start event may still send a steering message. Calls that end after such a message name it as
-    /// the reason, even if the reply was cut.
+    /// Starts or ends one skipped call, or leaves the segment after its last call. Only one call changes at a time, because a listener of
+    /// the start event may still send a steering message. Calls that end after this message name it as the reason.
     pub(super) fn skip_call(&mut self) {
         let is_unprepared = |slot: &Slot| matches!(slot.state, SlotState::Planned | SlotState::Started);
         let find = |is_next: &dyn Fn(&Slot) -> bool| {
@@ -186,7 +182,7 @@ impl AgentLoop {
         }
     }
 
-    /// Moves the results of the segment into the conversation, and moves to the next segment. Returns false if there is no next segment.
+    /// Moves the results of the segment into the conversation. Returns whether there is another segment.
     pub(super) fn leave_segment(&mut self) -> bool {
         for at in self.batch.segment.clone() {
             if let Some(result) = self.batch.slots.get_mut(at).and_then(|slot| slot.result.take()) {
@@ -197,8 +193,7 @@ impl AgentLoop {
         self.batch.next_segment(&config)
     }
 
-    /// Enters the phase that follows from the states of the segment's calls. If all calls have ended, enters the next segment, or closes
-    /// the turn after the last segment.
+    /// Enters the phase that follows from the states of the calls.
     pub(super) fn advance(&mut self) {
         let undecided = |state: &SlotState| matches!(state, SlotState::Undecided(_));
         if self.batch.is_steered && self.batch.any(undecided) {
@@ -258,8 +253,7 @@ impl AgentLoop {
         }
         let Ready { args, signature, approval, mac, cached } = match prepared {
             Err(end) => {
-                // A child of the call may have ended in an earlier process. If so, the amounts that the child used are in the metadata of
-                // the outcome.
+                // If a sub-agent of the call ended in an earlier process, its usage is in the metadata of the outcome.
                 let name = self.batch.slots.get(at).map(|slot| slot.call.name.clone());
                 let metadata = end.outcome.metadata();
                 if let Some(spent) = metadata.and_then(|metadata| self.spent_of(&name?, metadata)) {
@@ -270,11 +264,11 @@ impl AgentLoop {
                 if end.ran && has_run(&end.outcome) {
                     self.tool_calls += 1;
                     if let Some(budget) = &self.budget.0 {
-                        // The result is ignored: the call has already run, even if the limit of all runs together is reached.
+                        // The result is ignored, because the call has already run.
                         let _ = budget.take_call();
                     }
                 }
-                // The call keeps this end even if the loop guard would refuse the call. The call still counts as a repetition.
+                // The end is kept even if the loop guard would refuse the call, but the call counts as a repetition.
                 self.check_repetition(at, end.signature);
                 return self.end_call(at, end);
             }
@@ -324,7 +318,7 @@ impl AgentLoop {
         Some(ToolOutcome::failed(OutcomeCode::new("repeated_call"), text))
     }
 
-    /// Counts a call that will run. If the call exceeds a limit of the run or of its tree, returns the outcome of the call.
+    /// Counts a call that will run. Returns the outcome of the call if a limit forbids it.
     #[expect(clippy::cast_precision_loss, reason = "for a text")]
     fn count_call(&mut self) -> Option<ToolOutcome> {
         let own = self.config.limits.tool_calls.filter(|allowed| self.tool_calls >= *allowed);
@@ -445,8 +439,8 @@ impl AgentLoop {
         self.emit(|_| EventKind::ToolExecutionEnd { result, control, ran, cached, attempt, duration_ms });
     }
 
-    /// Ends the child of a call, if the child waits. If the call is interrupted, the child ends for the same reason, and the outcome then
-    /// says how many decisions and results the child waited for.
+    /// Ends the waiting sub-agent of a call. If the call is interrupted, the sub-agent ends for the same reason, and the outcome of the
+    /// call says how many decisions and results the sub-agent waited for.
     fn end_child_of(&mut self, at: usize, end: &mut CallEnd) {
         let waits = self.batch.slots.get_mut(at).filter(|slot| matches!(slot.state, SlotState::Child(_)));
         let state = waits.map(|slot| std::mem::replace(&mut slot.state, SlotState::Started));
@@ -461,8 +455,8 @@ impl AgentLoop {
         self.end_child(at, child, &reason);
     }
 
-    /// Counts an outcome that asks for a better call. If the tool has used all its retries, the outcome becomes a failure with the code
-    /// `retries_exhausted`. An outcome that already has this code is counted too. Returns whether the outcome was counted.
+    /// Counts an outcome that asks for a better call, and returns whether it was counted. If the tool has used all its retries, the
+    /// outcome becomes a failure with the code `retries_exhausted`.
     pub(super) fn count_retries(&mut self, tool: &str, outcome: &mut ToolOutcome) -> bool {
         let exhausted = OutcomeCode::new("retries_exhausted");
         let (asks, was_last) = match outcome {
@@ -480,8 +474,7 @@ impl AgentLoop {
         // Only the beginning of a long report is compared, because a restored run has only the stored message, in which the report is cut.
         let is_progress = tries.register(super::large::beginning(&outcome.text(), bytes));
         if was_last {
-            // While a run is restored, the stored message of the last try already has the code `retries_exhausted`. `register` has
-            // counted the try, so nothing is left to do.
+            // While a run is restored, the stored message already has the code `retries_exhausted`, so the outcome stays as it is.
             return true;
         }
         let (is_spent, all) = (tries.is_exhausted(max), tries.count());
@@ -506,10 +499,10 @@ impl AgentLoop {
         true
     }
 
-    /// Ends all open calls of the batch, and the turn. Afterwards, the conversation has a result for every call of the batch.
+    /// Ends the turn and all its calls, so that the conversation has a result for every call.
     pub(super) fn abort_calls(&mut self, reason: &str) {
         loop {
-            // As in `skip_call`, prepared calls end after calls that were not prepared.
+            // The end events have the same order as in `skip_call`: prepared calls end last.
             let checked = |state: &SlotState| matches!(state, SlotState::Undecided(_) | SlotState::Ready);
             let checked = self.batch.positions(checked);
             let others = self.batch.segment.clone().filter(|at| !checked.contains(at)).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! The loop: its children. A child is a run that a call started, because the tool of the call is an assistant.
+//! The children of a run. A child is the run of a sub-agent: a call started it, because the tool of the call is an assistant.
 
 #[cfg(feature = "runtime")]
 use std::sync::Arc;
@@ -23,25 +23,21 @@ use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 /// Maximum depth of nested runs. A stored run with a greater depth is not resumed.
 #[cfg(feature = "runtime")]
 pub(crate) const MAX_DEPTH: u8 = 8;
-/// The handle of a call whose child waits, in the record of the call. On an engine, also the handle of a call whose child was started.
+/// The handle of a deferred call whose child waits. On a durable engine, also the handle of a call whose child was started.
 #[cfg(feature = "runtime")]
 pub(crate) const CHILD_HANDLE: &str = "agent:child";
 
-/// The key for the amounts that the child of a call used, in the metadata of the call's result. A run that continues in another process
-/// reads the amounts from the metadata.
+/// The key of the child's usage (`Spent`) in the metadata of the call's result. A run that continues in another process reads it there.
 pub(crate) const SPENT: &str = "spent";
 
-/// The state of a call's child after the child was driven.
 #[cfg(feature = "runtime")]
 pub(crate) enum ChildState {
-    /// The child waits, and so does its call.
     Suspended(Box<AgentLoop>),
-    /// The child ended, or cannot continue. Contains the amounts that the child used.
+    /// The child ended, or cannot continue.
     Ended(Box<Spent>),
 }
 
 impl AgentLoop {
-    /// Returns the waiting children, each with the position and the slot of its call.
     pub(super) fn children(&self) -> impl Iterator<Item = (usize, &Slot, &AgentLoop)> {
         self.batch.slots.iter().enumerate().filter_map(|(at, slot)| match &slot.state {
             SlotState::Child(run) => Some((at, slot, &**run)),
@@ -49,7 +45,7 @@ impl AgentLoop {
         })
     }
 
-    /// Returns the path of the child in this slot. `path` is the path of the parent.
+    /// Returns the path of a child. `path` is the path of its parent.
     pub(super) fn path_to(path: &RunPath, slot: &Slot, child: &AgentLoop) -> RunPath {
         path.with(&slot.call.id, &slot.call.name, &child.run)
     }
@@ -69,7 +65,6 @@ impl AgentLoop {
         spent
     }
 
-    /// Counts an ended child, and adds `spent`, the amounts that the child used, to the amounts of the run.
     pub(super) fn count_child(&mut self, mut spent: Spent) {
         self.usage += &spent.usage;
         self.turn_usage += &spent.usage;
@@ -78,21 +73,18 @@ impl AgentLoop {
         self.children.get_or_insert_default().add(&spent);
     }
 
-    /// Returns the amounts that a child used, from the metadata of its call's result. Returns `None` if the tool is not an assistant, or if
-    /// the metadata has no amounts.
+    /// Reads the amounts that a child used from the metadata of its call's result. Returns `None` if the tool is not an assistant.
     pub(super) fn spent_of(&self, tool: &str, metadata: &Map<String, Value>) -> Option<Spent> {
         let is_child = self.config.tools.get(tool).is_some_and(|tool| tool.of_assistant);
         Spent::deserialize(metadata.get(SPENT).filter(|_| is_child)?).ok()
     }
 
-    /// Aborts a waiting child, because its call ends, and counts the amounts that the child used. The events of the child precede the end
-    /// of the call.
+    /// Aborts a waiting child, because its call ends. The events of the child precede the end event of the call.
     pub(super) fn end_child(&mut self, at: usize, mut child: Box<AgentLoop>, reason: &str) {
         if let Some(slot) = self.batch.slots.get(at) {
             child.path = Self::path_to(&self.path, slot, &child);
         }
-        // The events of a stored child are not emitted. A loop that was read from its stored form has no tools, so its secret arguments are
-        // unknown.
+        // A child that was read from its stored form emits no events. It lacks its tools, so its secret arguments are unknown.
         child.is_muted = self.is_muted || child.was_stored();
         child.is_driven = false;
         child.abort(reason);
@@ -122,23 +114,19 @@ pub(crate) fn gone_child() -> ToolOutcome {
 
 #[cfg(feature = "runtime")]
 impl AgentLoop {
-    /// Returns the version of the run's stored form.
     pub(crate) fn stored_version(&self) -> u32 {
         self.version
     }
 
-    /// Returns the name of the tool of the call at this position, or `None` if the turn has no such call.
     pub(crate) fn tool_of(&self, ord: u32) -> Option<&str> {
         Some(&self.batch.slots.get(usize::try_from(ord).ok()?)?.call.name)
     }
 
-    /// Returns the name of the tool of the call at this position, if the child of the call waits.
     pub(crate) fn child_tool(&self, ord: u32) -> Option<&str> {
         let slot = self.batch.slots.get(usize::try_from(ord).ok()?)?;
         matches!(slot.state, SlotState::Child(_)).then_some(&slot.call.name)
     }
 
-    /// Sets the path of the run and of its pending events, and the budget of the tree.
     pub(crate) fn set_tree(&mut self, path: RunPath, budget: Arc<TreeBudget>) {
         self.set_path(path);
         self.budget = SharedBudget(Some(budget));
@@ -151,13 +139,12 @@ impl AgentLoop {
         self.path = path;
     }
 
-    /// Returns the path from the root to this run.
     pub(crate) fn path(&self) -> &RunPath {
         &self.path
     }
 
-    /// Returns the budget of the tree, which this run shares with its children. If the tree has no budget yet, it gets one with the limits
-    /// of this run, in which the amounts that the run has used are counted.
+    /// Returns the budget that this run shares with its children. If there is none yet, creates it with the limits of this run and the
+    /// amounts that are already used.
     pub(crate) fn tree_budget(&mut self) -> Arc<TreeBudget> {
         let limits = self.config.limits.clone();
         let mut spent = self.spent();
@@ -186,8 +173,7 @@ impl AgentLoop {
         })
     }
 
-    /// Adds the waiting child of the call at position `ord`. `self` is a copy of the parent, made while the call ran. If the call at `ord`
-    /// is not ready, nothing changes.
+    /// Adds the waiting child of the call at position `ord`. `self` is a copy of the parent, made while the call ran.
     pub(crate) fn embed_child(&mut self, ord: u32, mut child: Box<AgentLoop>) {
         let slot = usize::try_from(ord).ok().and_then(|at| self.batch.slots.get_mut(at));
         let Some(slot) = slot.filter(|slot| slot.state == SlotState::Ready) else { return };
@@ -200,8 +186,7 @@ impl AgentLoop {
         }
     }
 
-    /// Takes the waiting child out of the slot of its call, and makes the call ready. Returns `None` if the slot has no waiting child, or
-    /// if the run neither runs nor awaits calls.
+    /// Takes the waiting child out of its call, and makes the call ready to run again.
     pub(crate) fn continue_child(&mut self, ord: u32) -> Option<Box<AgentLoop>> {
         let slot = self.batch.slots.get_mut(usize::try_from(ord).ok()?)?;
         let runs = matches!(self.phase, Phase::Await | Phase::CallTools);
@@ -215,8 +200,8 @@ impl AgentLoop {
         Some(child)
     }
 
-    /// Records the state of the child of the call at this position, before the call's end. Returns true if the child waits, in which case
-    /// the call has not ended.
+    /// Records the state of a child before the end of its call is recorded. Returns true if the child waits, so that the call does not
+    /// end.
     pub(crate) fn record_child(&mut self, ord: u32, state: ChildState) -> Result<bool, RecordError> {
         let at = self.running(ord)?;
         match state {
@@ -236,8 +221,7 @@ impl AgentLoop {
         Ok(false)
     }
 
-    /// Enters the phase that the calls now require, if the run waits for results. Called after calls have ended or their children have
-    /// continued.
+    /// Updates the phase after awaited calls have ended or their children have continued.
     pub(crate) fn continue_calls(&mut self) {
         if self.phase == Phase::Await {
             self.advance();

@@ -151,12 +151,11 @@ pub struct UsageLimits {
     pub cost: Option<f64>,
 }
 
-/// The guard against a model that makes the same call repeatedly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LoopGuard {
     /// The number of the first equal call that is refused, counted from 1.
     pub(crate) refuse_at: u32,
-    /// The number of the equal call that ends the run after its batch, counted from 1.
+    /// The number of the equal call that ends the run at the end of the turn, counted from 1.
     pub(crate) end_at: u32,
 }
 
@@ -194,18 +193,14 @@ pub enum SteeringPolicy {
     CancelRunning,
 }
 
-/// The loop's settings of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub(crate) struct ToolEntry {
     /// Whether a call of the tool runs alone, without other calls of the same reply.
     pub(crate) exclusive: bool,
-    /// Maximum number of retries in a run, if the tool sets its own number.
     pub(crate) max_retries: Option<u32>,
-    /// Whether the same call may be repeated without limit.
     pub(crate) allow_repeat: bool,
-    /// Maximum size of the text of a result in the conversation, in bytes, if the tool sets its own size.
     pub(crate) max_result_bytes: Option<usize>,
     /// A fingerprint of the tool's name and parameters. An approval for another fingerprint is stale.
     #[serde(with = "whole")]

@@ -8,7 +8,6 @@ use super::end::LimitReached;
 use super::{AgentLoop, EventKind, RecordError};
 use crate::message::{AssistantMessage, StopReason, Usage, ViewChange};
 
-/// The error of a reply after which the request was made again.
 const REPLACED: &str = "the reply was cut before it was complete, so the request was made again";
 
 /// Returns whether this reply was replaced: it was cut, so its request was made again.
@@ -21,8 +20,8 @@ impl AgentLoop {
         self.conversation.record_view_change(change);
     }
 
-    /// Records a change of the view whose summary was not counted yet: a compaction that the application requested, or a change that is
-    /// restored from the store. The usage of the summary is added to the run, and counts as one request.
+    /// Records a change of the view, and counts its summary as one request. Used for a compaction that the application requested, and for
+    /// changes that are restored from the store.
     pub(crate) fn record_made_change(&mut self, change: ViewChange) {
         if let Some(usage) = change.usage().filter(|usage| !usage.is_empty()) {
             self.requests += 1;
@@ -57,9 +56,6 @@ impl AgentLoop {
 
     /// Records a reply that was cut, before the request is made again with fewer messages or with more room for the reply. The reply stays
     /// in the conversation as a failed one, so that no request contains it and none of its calls count.
-    ///
-    /// # Errors
-    /// Returns an error if the run does not wait for a reply.
     pub(crate) fn record_replaced_reply(&mut self, mut reply: AssistantMessage) -> Result<(), RecordError> {
         if self.phase != Phase::CallModel {
             return Err(self.unexpected());
@@ -82,7 +78,6 @@ impl AgentLoop {
         }
     }
 
-    /// Emits an event about a request: its context, its delay, its budget or its model.
     pub(crate) fn record_event(&mut self, kind: EventKind) {
         self.emit(|_| kind);
     }

@@ -7,8 +7,7 @@ use crate::message::{AssistantMessage, StopReason};
 const MAX_PAUSES: u32 = 10;
 
 impl AgentLoop {
-    /// Counts the continuation that this reply needs, or resets the count if it needs none. The run ends if a paused reply needs more than
-    /// [`MAX_PAUSES`] continuations in a row.
+    /// Counts the continuation that this reply needs, or resets the count if it needs none.
     pub(super) fn count_continuation(&mut self, reply: &AssistantMessage) {
         let is_paused = reply.stop_reason == StopReason::Pause;
         // A full context window has no room for a continuation.

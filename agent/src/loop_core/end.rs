@@ -211,7 +211,6 @@ macro_rules! limits {
                 }
             }
 
-            /// Returns the unit for error messages.
             fn unit(self) -> &'static str {
                 match self {
                     $(Self::$name => $unit,)*

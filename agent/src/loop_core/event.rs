@@ -42,7 +42,6 @@ pub struct Event {
     pub path: RunPath,
     /// The kind of the event, with its data.
     pub kind: EventKind,
-    /// The plans by which the JSON of the event leaves out secret arguments.
     pub(super) shown: EventSecrets,
 }
 
@@ -83,7 +82,6 @@ impl Event {
 
 #[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
 impl Event {
-    /// Returns the arguments of a call without secrets.
     pub(crate) fn without_secrets(&self, tool: &str, args: &ToolArguments) -> ToolArguments {
         self.shown.secrets.arguments(tool, args).unwrap_or_else(|| args.clone())
     }
@@ -117,9 +115,9 @@ impl Event {
 /// ```
 ///
 /// Each call has exactly one start event, one end event and one result message, and any number of updates between start and end. Start
-/// events are in call order, and end events are in the order in which calls finish. Result messages are in call order, at the end of the
-/// segment. If a resumed run needs further decisions on calls, `approval_required` and `approval_resolved` follow once more before these
-/// calls run. `agent_end` is always the last event.
+/// events are in call order, and end events are in the order in which calls finish. A segment is a group of calls that run concurrently;
+/// result messages are in call order, at the end of the segment. If a resumed run needs further decisions on calls, `approval_required`
+/// and `approval_resolved` follow once more before these calls run. `agent_end` is always the last event.
 ///
 /// As JSON, the `type` field of an event has the name of the kind in snake case: [`AgentStart`](Self::AgentStart) is `agent_start`.
 ///
@@ -231,8 +229,8 @@ pub enum EventKind {
         result: ToolResult,
         /// The effect of the call on the run.
         control: Control,
-        /// Whether the tool's body ran. False if the call ended earlier, for example because its arguments were refused, and if the run
-        /// ended before the end of the call was recorded.
+        /// Whether the tool's body ran. False if the call ended earlier, for example because its arguments were refused. Also false if the
+        /// run ended before the end of the call was recorded.
         ran: bool,
         /// Whether the result was reused from an earlier call.
         cached: bool,
@@ -301,7 +299,7 @@ pub enum EventKind {
         /// The estimated tokens of the next request.
         tokens: u64,
     },
-    /// A compaction ended: the summary replaces the messages, or, if the summary failed, the view of the conversation is unchanged.
+    /// A compaction ended. The summary replaces the earlier messages, or, if the summary failed, the model still gets the same messages.
     #[non_exhaustive]
     CompactionEnd {
         /// The estimated tokens of the next request before the change.

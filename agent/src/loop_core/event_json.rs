@@ -78,7 +78,6 @@ impl Event {
         WithSecrets(self)
     }
 
-    /// Returns the arguments of a call as the JSON of this event shows them.
     #[cfg(feature = "testing")]
     pub(crate) fn shown_args<'a>(&self, tool: &str, args: &'a ToolArguments) -> Cow<'a, ToolArguments> {
         shown_args(&self.shown, tool, args)
@@ -104,7 +103,6 @@ struct EventJson<'a> {
     kind: EventKindJson<'a>,
 }
 
-/// The fields that depend on the kind of the event. The variants correspond to those of [`EventKind`].
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum EventKindJson<'a> {
@@ -222,7 +220,6 @@ enum EventKindJson<'a> {
     },
 }
 
-/// The fields of the result message of a call, and the coercions of its arguments.
 #[derive(Serialize)]
 struct CallEndJson<'a> {
     #[serde(flatten)]

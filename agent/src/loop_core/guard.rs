@@ -19,12 +19,10 @@ use crate::tool::outcome::ToolOutcome;
 pub(crate) struct Signature(u128);
 
 impl Signature {
-    /// Returns the signature of a call of `tool` with these arguments.
     pub(crate) fn of(tool: &str, args: &Value) -> Self {
         Self::of_hash(tool, JsonHash::of(args))
     }
 
-    /// Returns the signature of a call of `tool` with arguments of this hash.
     pub(crate) fn of_hash(tool: &str, args: JsonHash) -> Self {
         let mut hash = Fnv128::new();
         hash.text(tool);
@@ -71,7 +69,6 @@ pub(super) struct Repeats {
     seen: BTreeMap<Signature, RepeatCount>,
 }
 
-/// The counts of the calls with one signature, and the signature of their last result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct RepeatCount {
     /// The number of calls that have ended since the result last changed. Calls that did not run count, too.
@@ -82,13 +79,11 @@ struct RepeatCount {
     result: Option<Signature>,
 }
 
-/// The result of the guard's check of a call.
 pub(super) enum RepeatCheck {
-    /// The call may run.
     Allowed,
     /// The call does not run. Contains the number of equal calls, including this one.
     Refuse(u32),
-    /// The call does not run, and the run ends after the batch. Contains the number of equal calls, including this one.
+    /// The call does not run, and the run ends after the turn. Contains the number of equal calls, including this one.
     End(u32),
 }
 
@@ -120,7 +115,7 @@ impl Repeats {
     }
 
     /// Registers the end of a call that [began](Self::begin), with the result if the call ran. Returns the number of equal calls if this
-    /// number ends the run, and `None` otherwise.
+    /// number ends the run.
     pub(super) fn end(
         &mut self,
         guard: LoopGuard,

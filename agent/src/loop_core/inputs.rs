@@ -33,11 +33,11 @@ pub struct ModelReply {
     /// The limit because of which the driver ended an `aborted` reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitReached>,
-    /// The error message of the provider, if the provider refused the request as too long before any reply. Journals keep this message.
+    /// The error message of the provider, if the provider refused the request as too long before any reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) too_long: Option<String>,
-    /// The notices of the model about the request, for example that the request was delayed. Journals keep the notices, because the run
-    /// emits events for them.
+    /// The notices of the model about the request, for example that the request was delayed. They are stored with the reply, because the
+    /// run emits events for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notices: Vec<RequestNotice>,
 }
@@ -49,11 +49,10 @@ impl ModelReply {
     }
 }
 
-/// The result of preparing a call, as engines remember it.
+/// The result of preparing a call, in the form that the journal of a durable run stores.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Prepared {
-    /// The call may run.
     Ready(Ready),
     /// The call does not run, for example because its arguments were refused or a hook blocked it.
     Ended(Box<CallEnd>),
@@ -151,7 +150,6 @@ pub struct CallEnd {
     /// The signature of a call that was refused after validation. The loop guard compares this signature with earlier calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) signature: Option<Signature>,
-    /// The questions for which the call waits, if its tool asked any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) asked: Vec<Question>,
 }
@@ -220,7 +218,7 @@ pub enum CallDecision {
     AllowEnded(CallEnd),
     /// The call does not run, for this reason.
     Deny(String),
-    /// The decision follows later. All calls of the segment keep waiting.
+    /// The decision follows later. All calls that wait for a decision keep waiting.
     Later,
 }
 

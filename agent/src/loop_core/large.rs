@@ -2,9 +2,9 @@
 
 use crate::message::{Part, ToolResultMessage};
 
-/// Shortens the texts of a result if they are longer than `max` bytes together. The texts become one text with their beginning, their end,
-/// and a line in between. The line gives the number of omitted bytes. It names the handle for reading the whole text, or tells the model to
-/// ask for less if there is no handle. The structured data is dropped, because it has the same content.
+/// Replaces the texts of a result by one shorter text if they are longer than `max` bytes together. The line in place of the omitted bytes
+/// names the handle for reading the whole text, or tells the model to ask for less. The structured data is dropped, because it has the
+/// same content.
 pub(crate) fn cut(result: &mut ToolResultMessage, max: usize, handle: Option<&str>) {
     let texts = result.content.iter().filter_map(Part::as_text);
     let length: usize = texts.clone().map(str::len).sum();
@@ -30,12 +30,10 @@ pub(super) fn beginning(text: &str, max: usize) -> &str {
     text.get(..at).unwrap_or_default()
 }
 
-/// Returns the text with which a shortened result names its handle.
 pub(crate) fn hint(handle: &str) -> String {
     format!("read it with `read_result`, handle `{handle}`")
 }
 
-/// Returns at most the first `max` bytes of the texts, up to a character boundary.
 fn head<'t>(texts: impl Iterator<Item = &'t str>, max: usize) -> String {
     let mut out = String::new();
     for text in texts {
@@ -64,7 +62,6 @@ fn tail<'t>(texts: impl Iterator<Item = &'t str>, max: usize) -> String {
     parts.into_iter().rev().collect()
 }
 
-/// Returns the total size of the text parts, in bytes.
 #[cfg(feature = "runtime")]
 pub(crate) fn text_bytes(parts: &[Part]) -> usize {
     parts.iter().filter_map(Part::as_text).map(str::len).sum()

@@ -8,7 +8,8 @@ use crate::tool::question::Question;
 use crate::tool::question::{QuestionInput, RecordedInput};
 
 impl AgentLoop {
-    /// Returns the questions that the run and its children wait for: first those of the run, in call order, and then those of the children.
+    /// Returns the questions that the run and its sub-agents wait for: first those of the run, in call order, and then those of the
+    /// sub-agents.
     ///
     /// ```
     /// use agent::loop_core::{AgentLoop, LoopConfig};
@@ -23,32 +24,25 @@ impl AgentLoop {
         questions
     }
 
-    /// Returns the questions that this run itself waits for, without those of its children. There are none before the run waits.
+    /// Returns the questions of this run, without those of its children. There are none before the phase `Await`.
     pub(super) fn questions_at(&self, path: &RunPath) -> impl Iterator<Item = Question> {
         let is_awaited = self.phase == Phase::Await;
         let slots = self.batch.slots.iter().filter(move |_| is_awaited);
         slots.flat_map(questions_of).map(|question| Question { path: path.clone(), ..question.clone() })
     }
 
-    /// Returns the calls that wait for inputs, each as its position and its questions.
     #[cfg(feature = "runtime")]
     pub(crate) fn asking_calls(&self) -> impl Iterator<Item = (u32, &[Question])> {
         let slots = self.batch.slots.iter().enumerate().filter(|(_, slot)| is_asking(slot));
         slots.map(|(at, slot)| (u32::try_from(at).unwrap_or(u32::MAX), questions_of(slot)))
     }
 
-    /// Returns the inputs to the questions of a call, for its body.
     #[cfg(feature = "runtime")]
     pub(crate) fn inputs_of(&self, ord: u32) -> &[RecordedInput] {
         let slot = usize::try_from(ord).ok().and_then(|at| self.batch.slots.get(at));
         slot.map(|slot| &*slot.inputs).unwrap_or_default()
     }
 
-    /// Records that a call waits, because its tool asked questions. The end of the call is recorded later. Questions of a call that has
-    /// ended are ignored.
-    ///
-    /// # Errors
-    /// Returns an error if the call neither runs nor is awaited.
     pub(crate) fn record_questions(&mut self, ord: u32, questions: Vec<Question>) -> Result<(), RecordError> {
         let at = self.running(ord)?;
         if self.batch.slots.get(at).is_none_or(|slot| slot.state == SlotState::Ended) {
@@ -89,7 +83,7 @@ impl AgentLoop {
         }
     }
 
-    /// Emits `question_asked` for a question of a body that waits for the input.
+    /// Emits `question_asked` for a tool that waits for the input while it runs.
     #[cfg(feature = "runtime")]
     pub(crate) fn record_asked(&mut self, question: Question) {
         self.emit(|this| EventKind::QuestionAsked {
@@ -97,7 +91,6 @@ impl AgentLoop {
         });
     }
 
-    /// Emits `question_resolved`. `accepted` says whether the question has an input.
     #[cfg(feature = "runtime")]
     pub(crate) fn record_resolved(&mut self, request_id: String, call_id: String, accepted: bool) {
         self.emit(|_| EventKind::QuestionResolved { request_id, call_id, accepted });

@@ -52,7 +52,6 @@ impl RecordedTurn {
         &self.calls
     }
 
-    /// Returns the calls with their result messages.
     #[cfg(feature = "runtime")]
     pub(crate) fn results(&self) -> impl Iterator<Item = (&ToolCall, crate::message::ToolResultMessage)> {
         self.calls.iter().filter_map(|(call, outcome)| {

@@ -17,8 +17,8 @@ use crate::tool::output::Control;
 
 /// # Steps and events
 impl AgentLoop {
-    /// Returns the next step without changing the loop. The step changes when a result is recorded, when the run is ended or calls are
-    /// skipped, and, while the run is [driven](crate::steps::drive), when [`take_event`](Self::take_event) takes a pending transition.
+    /// Returns the next step without changing the loop. The step changes when a result is recorded, when the run is ended, or when calls
+    /// are skipped. While [`drive`](crate::steps::drive) drives the run, [`take_event`](Self::take_event) may change the step, too.
     pub fn next(&self) -> Step {
         match &self.phase {
             Phase::PollFirst => Step::Poll { key: self.key(StepKind::Poll, 0), queue: Queue::Steering },
@@ -52,14 +52,14 @@ impl AgentLoop {
         }
     }
 
-    /// Removes and returns the oldest pending event. While the run is [driven](crate::steps::drive), the next transition follows once all
-    /// events are taken, so that a listener can stop or steer the run before the transition.
+    /// Removes and returns the oldest pending event. While [`drive`](crate::steps::drive) drives the run, the run moves on only after all
+    /// events are taken, so that a listener can stop or steer the run first.
     pub fn take_event(&mut self) -> Option<Event> {
         while self.events.is_empty() && self.is_driven && self.step() {}
         self.events.pop_front()
     }
 
-    /// Removes and returns the oldest pending event, without a transition.
+    /// Removes and returns the oldest pending event. Takes no `Transition`, unlike [`take_event`](Self::take_event).
     #[cfg(feature = "runtime")]
     pub(crate) fn pop_event(&mut self) -> Option<Event> {
         self.events.pop_front()
@@ -69,7 +69,6 @@ impl AgentLoop {
         StepKey::new(self.run.clone(), self.turn, kind, u32::try_from(ord).unwrap_or(u32::MAX))
     }
 
-    /// Emits an event, which is built only if events are on.
     pub(super) fn emit(&mut self, kind: impl FnOnce(&Self) -> EventKind) {
         self.emit_streamed(false, kind);
     }
@@ -79,7 +78,7 @@ impl AgentLoop {
         self.seq += 1;
     }
 
-    /// Emits an event. `hides_update` is true if the event is an update of a reply, and the update may show secret arguments.
+    /// Emits an event. `hides_update` is true for an update of a reply that may show secret arguments.
     pub(super) fn emit_streamed(&mut self, hides_update: bool, kind: impl FnOnce(&Self) -> EventKind) {
         self.seq += 1;
         if !self.is_muted {
@@ -224,12 +223,11 @@ impl AgentLoop {
         }
     }
 
-    /// Returns whether a steering message takes precedence over calls that have not begun.
     pub(crate) fn may_be_steered(&self) -> bool {
         self.config.may_be_steered()
     }
 
-    /// Records that a steering message arrived, and skips the open calls of the segment. The caller has checked that no body of these calls
+    /// Records that a steering message arrived, and skips the calls that have not ended. The caller must have checked that none of them
     /// has begun.
     pub(crate) fn skip_calls(&mut self) {
         self.steered();
@@ -258,7 +256,6 @@ impl AgentLoop {
         }
     }
 
-    /// Returns whether the run waits for decisions.
     pub(crate) fn is_asking(&self) -> bool {
         self.phase == Phase::Approve
     }
@@ -280,13 +277,12 @@ impl AgentLoop {
         self.settle();
     }
 
-    /// Returns the next step, or `None` if a transition precedes the step.
+    /// Returns the next step, or `None` while a `Transition` is pending.
     pub(crate) fn next_if_settled(&self) -> Option<Step> {
         self.transition().is_none().then(|| self.next())
     }
 
-    /// Takes all pending transitions. While the run is [driven](Self::set_driven), none is taken, because each transition waits
-    /// until the events before it are taken.
+    /// Takes all pending transitions. A [driven](Self::set_driven) run takes them in [`take_event`](Self::take_event) instead.
     pub(super) fn settle(&mut self) {
         while !self.is_driven && self.step() {}
     }
@@ -486,13 +482,11 @@ impl AgentLoop {
     }
 }
 
-/// A transition that needs no result of a driver.
+/// A change of the phase that needs no result from the driver.
 enum Transition {
-    /// Starts or ends the next call that is skipped, or leaves the segment after its last call. Calls are skipped if the reply was cut, or
-    /// if a steering message arrived.
+    /// Starts or ends the next call of `Phase::Skip`, or leaves this phase.
     Skip,
-    /// Leaves the phase, because the phase has no open call.
+    /// Leaves the phase, because none of its calls is left.
     Leave,
-    /// Ends the run with this `End`, and emits `agent_end`.
     End(End),
 }

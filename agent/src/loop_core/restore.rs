@@ -14,12 +14,10 @@ use crate::tool::output::{Control, ToolOutput};
 
 #[derive(Clone, Debug)]
 pub(crate) struct StoredMessage {
-    /// The turn that the message belongs to.
     pub(crate) turn: u32,
     pub(crate) message: Arc<Message>,
-    /// Whether the message is a reply that was cut.
     pub(crate) is_cut: bool,
-    /// The effect of a result on the run. The effect is read from the record of the call, because messages do not contain effects.
+    /// The effect of a result on the run. It is read from the stored call, because messages do not contain it.
     pub(crate) control: Control,
 }
 
@@ -99,7 +97,7 @@ impl AgentLoop {
         Some(core)
     }
 
-    /// Returns the amounts that an ended run used, from the messages that the run added. `config` is the configuration of the run.
+    /// Returns the amounts that an ended run used, from the messages that the run added.
     pub(crate) fn spent_for(config: Arc<LoopConfig>, added: &[Arc<Message>]) -> Spent {
         let mut run = Self::begin("".into(), config, Conversation::new(), Vec::new(), true);
         for message in added {
@@ -120,8 +118,8 @@ impl AgentLoop {
         run.spent()
     }
 
-    /// Counts the tries of a segment in the order in which the calls ended: refused calls end before the others run. A counted outcome is
-    /// replaced by a failure without text, so that the loop does not count it again. The stored message keeps the text.
+    /// Counts the tries in the order in which the calls ended: refused calls end first. A counted outcome is replaced by a failure without
+    /// text, so that the loop does not count it again. The stored message keeps the text.
     fn count_tries(&mut self, calls: &[Arc<ToolCall>], outcomes: &mut [ToolOutcome]) {
         for refused in [true, false] {
             for (call, outcome) in calls.iter().zip(&mut *outcomes) {
@@ -132,7 +130,6 @@ impl AgentLoop {
         }
     }
 
-    /// Returns whether the last reply was cut, so that its calls do not run.
     pub(crate) fn is_cut(&self) -> bool {
         self.batch.is_cut
     }
@@ -149,7 +146,6 @@ fn take_injected(rest: &mut &[StoredMessage], turn: u32) -> Vec<Arc<Message>> {
     messages.iter().map(|stored| stored.message.clone()).collect()
 }
 
-/// Returns the outcome of a call, rebuilt from its result message.
 pub(crate) fn outcome_of(result: &ToolResultMessage) -> ToolOutcome {
     let text = || result.text();
     let code = || result.code.clone().unwrap_or_default();
@@ -200,9 +196,8 @@ const NOT_BEGUN: [&str; 9] = [
     "no_result",
 ];
 
-/// Returns whether a call with this outcome counts against the limit of calls. Completed calls and calls to try again count. Denied,
-/// interrupted and deferred calls do not count. A failed call counts if its body began. For most failures, the code shows this. The code
-/// `limit` does not: the limit of calls refused the call, or a sub-agent ran and reached its own limit. The text tells these two apart.
+/// Returns whether a call with this outcome counts against the limit of calls. The code `limit` has two meanings: the limit of calls
+/// refused the call, or a sub-agent ran and reached its own limit. Only the text tells these two apart.
 pub(super) fn has_run(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Completed(_) | ToolOutcome::Retry { .. } => true,

@@ -14,13 +14,12 @@ pub(super) struct ToolRetries {
     all: u32,
     /// The issues of the first try, or of the last try that was progress.
     best: BTreeSet<String>,
-    /// The issues of all tries so far.
     seen: BTreeSet<String>,
 }
 
 impl ToolRetries {
     /// Registers a try with its report. Returns whether the try is progress: its issues are a proper subset of the issues of the best try,
-    /// or all its issues are new. The first try is never progress. If the best try has no issues, no later try is progress.
+    /// or all its issues are new.
     pub(super) fn register(&mut self, report: &str) -> bool {
         let now = issues(report);
         let is_first = self.all == 0;
@@ -34,7 +33,6 @@ impl ToolRetries {
         is_progress
     }
 
-    /// Returns the number of tries.
     pub(super) fn count(&self) -> u32 {
         self.all
     }
@@ -45,8 +43,7 @@ impl ToolRetries {
     }
 }
 
-/// Parses the issues of a report, without the values in them. The issues are read from the text, because messages, records and journals
-/// keep nothing else of a refusal. So every driver and every replay counts the same tries.
+/// Parses the issues of a report from its text, because stored messages keep nothing else of a refused call.
 fn issues(report: &str) -> BTreeSet<String> {
     let lines = report.lines().skip(1).map_while(|line| {
         let (number, issue) = line.split_once(". ")?;

@@ -8,8 +8,7 @@ use crate::message::{Content, Message, Part, ToolArguments};
 use crate::model::{ArgumentChange, ModelEvent};
 use crate::tool::secrets::SecretArguments;
 
-/// The plans of the run's tools. A plan knows which arguments are secret, and parses arguments. Plans do not change the steps of a run, so
-/// the comparison of two runs ignores them: `==` is always true for this type.
+/// The filter that withholds the secret arguments of a run's calls. It does not change the steps of the run, so `==` is always true.
 #[derive(Clone, Default)]
 pub(super) struct RunSecrets(Option<Arc<SecretArguments>>);
 
@@ -18,12 +17,12 @@ impl RunSecrets {
         Self(Some(secrets))
     }
 
-    /// Returns the plans for events, or no plans if no tool has secret arguments.
+    /// Returns the filter for events, which is empty if no tool has secret arguments.
     pub(super) fn for_events(&self) -> Self {
         Self(self.0.as_ref().filter(|secrets| secrets.is_needed()).cloned())
     }
 
-    /// Returns the plan of a tool, or `None` if the tool is not among the definitions that the driver passed to the loop.
+    /// Returns the [`Plan`] of a tool, or `None` if the driver did not pass the tool to the loop.
     pub(super) fn plan(&self, tool: &str) -> Option<Plan> {
         self.0.as_ref()?.plan(tool).cloned()
     }
@@ -33,7 +32,6 @@ impl RunSecrets {
         self.0.as_ref()?.arguments(tool, args)
     }
 
-    /// Returns the message without secrets, or `None` if nothing has to be withheld.
     pub(super) fn message(&self, message: &Message) -> Option<Message> {
         self.0.as_ref()?.message(message).map(|(message, _)| message)
     }
@@ -59,7 +57,7 @@ impl fmt::Debug for RunSecrets {
     }
 }
 
-/// The plans by which the JSON of an event leaves out secret arguments.
+/// The filter by which the JSON of an event leaves out secret arguments.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct EventSecrets {
     pub(super) secrets: RunSecrets,
@@ -67,8 +65,7 @@ pub(super) struct EventSecrets {
     pub(super) hides_update: bool,
 }
 
-/// The calls of the reply that is being streamed. Each entry is the index of a part, and whether the arguments of this call may contain
-/// secrets.
+/// The calls of the reply that is being streamed, each as the index of its content part and whether its arguments may contain secrets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StreamedCalls(Vec<(usize, bool)>);
 
@@ -83,8 +80,7 @@ impl StreamedCalls {
         self.0.clear();
     }
 
-    /// Returns whether the update may show secrets. If so, [`RunSecrets::update`] makes the copy that the JSON contains. Also remembers
-    /// each call that starts, for later updates of the call.
+    /// Returns whether the update may show secrets. Also remembers each call that starts, for later updates of the call.
     pub(super) fn hides(&mut self, secrets: &RunSecrets, update: &ModelEvent) -> bool {
         if !secrets.is_needed() {
             return false;

@@ -12,7 +12,7 @@ use crate::message::Usage;
 
 impl AgentLoop {
     /// Signs the run before it is stored. Each call that may still run gets a signature, including calls of children. The signature of the
-    /// run covers the state of the whole tree.
+    /// run covers its state and that of its children.
     #[cfg(feature = "approvals-signed")]
     pub(crate) fn sign(&mut self, call: &dyn Fn(&SignedCall) -> String, state: &dyn Fn(&Value) -> String) {
         self.unsign();
@@ -47,13 +47,12 @@ impl AgentLoop {
         })
     }
 
-    /// Returns the signature of the run, if the run was signed.
     pub(crate) fn mac(&self) -> Option<&str> {
         self.mac.as_deref()
     }
 
-    /// Returns the state that determines the next steps of the run. The texts of the conversation are left out. The configuration is left
-    /// out, too, because a resumed run gets the configuration of its assistant.
+    /// Returns the state that determines the next steps of the run, without the texts of the conversation. The configuration is left out,
+    /// because a resumed run gets the configuration of its assistant.
     ///
     /// If a child waits, the whole stored form is returned, because the application does not see the conversation of a child.
     pub(crate) fn signed_state(&self) -> Value {

@@ -93,8 +93,8 @@ pub enum StateError {
 
 crate::error_text::debug_is_the_sentence!(StateError);
 
-/// The values of the state by name, each as JSON text in a string. The signature of a run covers these strings. It could not cover JSON
-/// values, because a database may rewrite JSON values.
+/// The values of the state by name, each as JSON text. They are strings, because the signature of a run covers them, and a database may
+/// rewrite JSON values.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct RunState {
@@ -107,7 +107,6 @@ impl RunState {
         self.texts.as_deref().is_none_or(BTreeMap::is_empty)
     }
 
-    /// Returns the names and the JSON texts, in the order of the names.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &str)> {
         self.texts.as_deref().into_iter().flatten().map(|(name, text)| (name, &**text))
     }
@@ -116,8 +115,6 @@ impl RunState {
         self.texts.as_deref()?.get(name).map(|text| &**text)
     }
 
-    /// Adds a value. Fails if the name is in use, if the value cannot be written as JSON, or if the state has more than [`MAX_BYTES`] with
-    /// the value.
     pub(crate) fn add(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<(), StateError> {
         if self.get(name).is_some() {
             return Err(StateError::Duplicate { name: name.to_owned() });
@@ -130,12 +127,10 @@ impl RunState {
         Ok(())
     }
 
-    /// Sets the JSON text of a name. An earlier text of the name is replaced.
     pub(crate) fn insert(&mut self, name: Arc<str>, text: String) {
         Arc::make_mut(self.texts.get_or_insert_default()).insert(name, text);
     }
 
-    /// Returns an error if the state has more than [`MAX_BYTES`].
     pub(crate) fn check_size(&self) -> Result<(), StateError> {
         let bytes: usize = self.iter().map(|(name, text)| name.len() + text.len()).sum();
         if bytes > MAX_BYTES { Err(StateError::TooLarge { allowed: MAX_BYTES }) } else { Ok(()) }
@@ -195,7 +190,8 @@ fn reason(message: &str, text: &str) -> String {
         .unwrap_or_else(|| "its `Deserialize` refused it".to_owned())
 }
 
-/// Returns whether the reason contains any string or number of the value. Strings and numbers of fewer than three bytes do not count.
+/// Returns whether the reason contains a string or number of the value. Those of fewer than three bytes do not count, because they match
+/// by chance.
 fn contains_value(reason: &str, value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) => false,

@@ -55,7 +55,7 @@ pub enum Step {
     Prepare {
         /// The key of the step. The `ord` of the key is the position of the first call.
         key: StepKey,
-        /// The calls of one segment that are not prepared yet.
+        /// The calls that will run concurrently, without those that are already prepared.
         calls: Vec<Arc<ToolCall>>,
     },
     /// Ask whether these calls may run. Record: [`record_decisions`](super::AgentLoop::record_decisions).
@@ -91,7 +91,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Returns whether the step prepares, decides on or runs calls. The bodies of the calls of such a step have not begun.
+    /// Returns whether the step prepares, decides on or runs calls. The bodies of these calls have not begun.
     pub(crate) fn has_unstarted_calls(&self) -> bool {
         matches!(self, Self::Prepare { .. } | Self::Approve { .. } | Self::CallTools { .. })
     }
@@ -159,7 +159,7 @@ pub struct ApprovalRequest {
     /// All validated arguments, including secret ones. `None` if the request was read from JSON.
     #[serde(skip)]
     args: Option<ToolArguments>,
-    /// The plan that reads the arguments. `None` if the request was read from JSON, or if the loop does not have the tool.
+    /// The [`Plan`] that reads the arguments. `None` if the request was read from JSON, or if the loop does not have the tool.
     #[serde(skip)]
     plan: Option<Plan>,
 }
@@ -261,7 +261,7 @@ impl ApprovalRequest {
     }
 }
 
-/// Compares the fields that the JSON of a request contains. The arguments with secrets and the plan are ignored.
+/// Compares the fields that the JSON of a request contains. Secret arguments are ignored.
 impl PartialEq for ApprovalRequest {
     fn eq(&self, other: &Self) -> bool {
         self.request_id == other.request_id

@@ -40,7 +40,6 @@ fn parts_without_text_stay() {
     assert_eq!(result.structured, None);
 }
 
-/// Each call ends once, and a question is not asked for a call that has ended.
 #[test]
 fn questions_do_not_reopen_a_call_that_has_ended() {
     use super::{AgentLoop, CallEnd, LoopConfig, ModelReply, Ready, Step};
@@ -73,7 +72,7 @@ fn questions_do_not_reopen_a_call_that_has_ended() {
     end.asked.push(serde_json::from_value(question).unwrap());
     run.record_call_end(0, end.clone()).unwrap();
     assert_eq!(run, before);
-    // The other call still runs, so its question is accepted.
+    // Call `b` still runs, so its question is accepted.
     run.record_call_end(1, end).unwrap();
     assert_eq!(run.questions().len(), 1);
 }
@@ -112,7 +111,7 @@ fn a_snapshot_counts_against_the_limits_that_it_is_resumed_with() {
     assert_eq!((budget.take_call(), budget.take_call(), budget.take_call()), (Ok(()), Ok(()), Err(2)));
 }
 
-/// Runs whose tools refuse calls or ask for other calls, stored and restored at every step.
+/// Tests that retries are counted correctly in runs that are stored or restored at every step.
 mod tries {
     use std::sync::Arc;
 
@@ -159,7 +158,7 @@ mod tries {
         &script[turn.parse::<usize>().unwrap()][at.parse::<usize>().unwrap()]
     }
 
-    /// Drives a run to its end. With `reload`, it is stored and loaded before each step.
+    /// Drives a run to its end. With `reload`, the run is stored and loaded before each step.
     fn play(mut core: AgentLoop, script: &Script, reload: bool) -> AgentLoop {
         loop {
             if reload {
@@ -205,7 +204,7 @@ mod tries {
                 (0..9).map(|_| (0..=random.below(2)).map(|_| random.outcome()).collect()).collect();
             let max_retries = u32::try_from(random.below(3)).unwrap();
             let mut config = LoopConfig { max_turns: 50, max_retries, ..LoopConfig::default() };
-            // With a small limit, reports are cut like other results.
+            // With a small limit, the texts of failures are cut, too.
             let max_result_bytes = [60, 130, 220, 100_000][usize::try_from(random.below(4)).unwrap()];
             let entry = ToolEntry { max_result_bytes: Some(max_result_bytes), ..ToolEntry::default() };
             config.tools.insert("t".to_owned(), entry);

@@ -1,4 +1,4 @@
-//! The loop: decisions and results that come from outside.
+//! Calls that wait for a decision, an answer or a result from outside of the loop.
 
 use super::agent_loop::{Origin, Phase};
 use super::batch::SlotState;
@@ -12,7 +12,7 @@ impl AgentLoop {
         Step::Approve { requests: self.requests() }
     }
 
-    /// Returns the requests for decisions of this run, without those of its children.
+    /// Returns the approval requests of this run, without those of its child runs.
     fn requests(&self) -> Vec<(StepKey, ApprovalRequest)> {
         self.requests_at(&self.path)
     }
@@ -33,8 +33,6 @@ impl AgentLoop {
         self.batch.segment.clone().filter_map(request).collect()
     }
 
-    /// Returns the id of the request for a decision on a call. The id is the text of the approval step's key. From the second request for
-    /// the same call on, `/` and the number of the request are appended.
     pub(super) fn request_id(&self, at: usize) -> String {
         let asked_again = self.batch.slots.get(at).map_or(0, |slot| slot.asked_again);
         request_id(&self.key(StepKind::Approval, at), asked_again)
@@ -44,8 +42,7 @@ impl AgentLoop {
         self.config.tools.get(tool).map_or(0, |tool| tool.fingerprint)
     }
 
-    /// Returns the requests for decisions that the run and its children wait for, in call order. The list is empty if no call waits for a
-    /// decision.
+    /// Returns the approval requests of the run and its child runs, in call order.
     pub fn approval_requests(&self) -> Vec<ApprovalRequest> {
         let mut requests = Vec::new();
         self.visit(&self.path, &mut |run, path| {
@@ -56,8 +53,8 @@ impl AgentLoop {
         requests
     }
 
-    /// Calls `visit` for this run and for each waiting child, each with the path of the run. A run comes before its children, and children
-    /// come in call order. Children are visited only while their parent waits for results.
+    /// Calls `visit` for this run and for its child runs: parents first, children in call order. The children of a run are visited only
+    /// while the run waits for results.
     pub(super) fn visit<'r>(&'r self, path: &RunPath, visit: &mut dyn FnMut(&'r Self, &RunPath)) {
         visit(self, path);
         if self.phase == Phase::Await {
@@ -67,7 +64,7 @@ impl AgentLoop {
         }
     }
 
-    /// Returns the position and id of each call whose result is awaited from outside. The list is empty unless the run waits for results.
+    /// Returns the position and id of each call whose result comes from outside.
     #[cfg(feature = "runtime")]
     pub(crate) fn deferred_calls(&self) -> Vec<(u32, String)> {
         let one = |at: usize| {
@@ -80,13 +77,12 @@ impl AgentLoop {
         self.batch.segment.clone().filter_map(one).collect()
     }
 
-    /// Returns the validated calls that are ready, that wait for a decision, or that wait for inputs to questions.
     #[cfg(feature = "runtime")]
     pub(crate) fn checked_calls(&self) -> impl Iterator<Item = SignedCall> {
         self.batch.slots.iter().enumerate().filter_map(|(at, slot)| {
             let asked = match &slot.state {
                 SlotState::Undecided(args) => Some(args.clone()),
-                // A call that waits for inputs is included, because it runs again once all its questions have inputs.
+                // A call that waits for answers is included, because it runs again once all its questions are answered.
                 SlotState::Ready | SlotState::Asked(_) => None,
                 _ => return None,
             };
@@ -111,7 +107,7 @@ impl AgentLoop {
         Step::Await { deferred: self.batch.segment.clone().filter_map(handle).collect() }
     }
 
-    /// Returns the calls of the run and its children that wait for a decision, an input or a result from outside.
+    /// Returns the calls of the run and its child runs that wait for a decision, an input or a result from outside.
     pub fn pending(&self) -> Vec<PendingCall> {
         let mut pending = Vec::new();
         self.visit(&self.path, &mut |run, path| pending.extend(run.own_pending(path)));
@@ -187,26 +183,24 @@ pub(crate) struct SignedCall {
     /// The position of the call in the batch.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) at: usize,
-    /// The id of the request for a decision on the call.
+    /// The id of the call's approval request.
     pub(crate) request_id: String,
-    /// The key of the call's step.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) key: StepKey,
-    /// The call, with the arguments that it runs with.
+    /// The call, with the arguments that its tool receives.
     pub(crate) call: ToolCall,
     /// The fingerprint of the name and parameters of the call's tool.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) fingerprint: u64,
     /// The validated arguments, if the call waits for a decision.
     pub(crate) asked: Option<ToolArguments>,
-    /// The arguments that the request for a decision shows, if the call waits for one.
+    /// The arguments that the approval request shows, if the call waits for a decision.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) shown: Option<ToolArguments>,
-    /// The signature of the call, if the driver signed it.
     pub(crate) mac: Option<String>,
 }
 
-/// Returns the id of a request for a decision on a call. `asked_again` is the number of earlier requests for the same call.
+/// Returns the id of an approval request. `asked_again` is the number of earlier requests for the same call.
 fn request_id(key: &StepKey, asked_again: u32) -> String {
     match asked_again {
         0 => key.to_string(),

@@ -8,7 +8,7 @@ mod outgoing {
     use crate::message::{Content, Media, MediaSource, Part, ResourceLink};
     use rmcp::model::{ContentBlock, Resource, ResourceContents};
 
-    /// Returns the part as a block of the protocol, or `None` for thinking, which is not content of a tool.
+    /// Converts a `Part` to a content block of MCP. Returns `None` for thinking, which is not content of a tool.
     pub(in crate::mcp) fn block(part: &Part) -> Option<ContentBlock> {
         Some(match &part.content {
             Content::Text(text) | Content::Refusal(text) => ContentBlock::text(text),
@@ -37,7 +37,6 @@ mod outgoing {
         })
     }
 
-    /// Converts media: media in memory becomes the block that `inline` makes, and other media becomes a link.
     fn media_block(media: &Media, inline: impl FnOnce(String, String) -> ContentBlock) -> ContentBlock {
         let mime_type = media.mime_type.clone();
         match &media.source {
@@ -67,8 +66,8 @@ mod incoming {
     use crate::message::{Content, Media, Part, Resource, ResourceLink};
     use rmcp::model::{ContentBlock, ResourceContents};
 
-    /// Returns a block of a server's result as a part. A block with invalid base64 becomes a text that reports the invalid data, and a
-    /// block of an unknown kind becomes its JSON text.
+    /// Converts a content block of MCP to a `Part`. Invalid base64 becomes a text that reports the invalid data, and a block of an unknown
+    /// kind becomes its JSON text.
     pub(in crate::mcp) fn part(block: ContentBlock) -> Part {
         match block {
             ContentBlock::Text(text) => Part::text(text.text),

@@ -10,7 +10,6 @@ use serde_json::{Map, Value, json};
 const MARK: &str = "x-fastmcp-wrap-result";
 /// The member of a wrapping object that contains the value.
 const RESULT: &str = "result";
-/// The keywords that contain the definitions of a schema.
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 /// Maximum depth of nested schemas in the search for values that are not objects.
 const MAX_DEPTH: usize = 16;
@@ -18,7 +17,7 @@ const MAX_DEPTH: usize = 16;
 /// A check of structured results against the output schema of a tool, without coercion.
 #[derive(Clone)]
 pub(super) struct OutputCheck {
-    /// The plan of the structured result, or of the object that wraps it.
+    /// The compiled schema of the structured result, or of the object that wraps the result.
     plan: Plan,
     is_wrapped: bool,
 }
@@ -79,7 +78,6 @@ pub(super) fn wrapped_schema(schema: &Value) -> Option<Map<String, Value>> {
     Some(wrapper)
 }
 
-/// Wraps a value in an object.
 pub(super) fn wrapped(value: &Value) -> Value {
     json!({RESULT: value})
 }
@@ -105,7 +103,6 @@ pub(super) fn unwrapped_schema(schema: &Value) -> Option<Value> {
     Some(inner)
 }
 
-/// Returns the value within a wrapping object. Any other value is returned unchanged.
 #[cfg(feature = "mcp-client")]
 pub(super) fn unwrapped(structured: Value) -> Value {
     match structured {
@@ -116,7 +113,6 @@ pub(super) fn unwrapped(structured: Value) -> Value {
     }
 }
 
-/// Returns whether a result is marked as wrapped.
 #[cfg(feature = "mcp-client")]
 pub(super) fn is_marked(meta: &Map<String, Value>) -> bool {
     meta.get("fastmcp").and_then(|marks| marks.get("wrap_result")) == Some(&Value::Bool(true))
@@ -145,7 +141,7 @@ fn has_other_values(schema: &Value, root: &Value, deepest: usize) -> bool {
         || schema.get("enum").and_then(Value::as_array).is_some_and(|values| values.iter().any(is_other))
 }
 
-/// Replaces each reference for which `moved` returns a new reference.
+/// Replaces each `$ref` for which `moved` returns a new reference.
 fn move_references(schema: &mut Value, moved: &dyn Fn(&str) -> Option<String>) {
     match schema {
         Value::Object(members) => {

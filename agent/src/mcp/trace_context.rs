@@ -11,7 +11,7 @@ use rmcp::model::RequestMetaObject;
 const MAX_STATE: usize = 512;
 const MAX_BAGGAGE: usize = 8_192;
 
-/// The keys of the values of W3C Trace Context and Baggage.
+/// The keys of W3C Trace Context and Baggage.
 const PARENT: &str = "traceparent";
 const STATE: &str = "tracestate";
 const BAGGAGE: &str = "baggage";
@@ -39,7 +39,6 @@ pub(super) fn write(context: &HashMap<String, String>) -> Option<RequestMetaObje
     Some(meta)
 }
 
-/// Returns the valid values by their keys, or `None` if there is no valid `traceparent`.
 fn checked(
     parent: Option<&str>,
     state: Option<&str>,

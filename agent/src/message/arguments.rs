@@ -35,7 +35,6 @@ impl ToolCall {
         Self { id: id.into(), name: name.into(), args: args.into() }
     }
 
-    /// The fields of the serde form.
     pub(super) const FIELDS: &[&str] = &["id", "name", "args"];
 }
 
@@ -44,8 +43,8 @@ impl ToolCall {
 /// The arguments are kept as text, because parsing loses details that validation needs: repeated keys, `42` as opposed to `42.0`, and the
 /// position at which JSON is broken. Blank text means no arguments and reads as `{}`.
 ///
-/// The serde form is the JSON value if the value has the same content as the text and is not null, a string or very deep, which is nearly
-/// always the case. If not, the serde form is the text as a JSON string, so a string always means raw text:
+/// The serde form is usually the JSON value. It is the text as a JSON string if the value would lose content of the text, or if the value
+/// is null, a string or very deep. A string in the serde form therefore always means raw text:
 ///
 /// ```
 /// use agent::message::ToolArguments;
@@ -88,12 +87,10 @@ impl ToolArguments {
         serde_json::from_str(self.text()).ok()
     }
 
-    /// Returns whether the text is JSON. The text is checked only once.
     pub(super) fn is_json(&self) -> bool {
         *self.is_json.get_or_init(|| serde_json::from_str::<IgnoredAny>(self.text()).is_ok())
     }
 
-    /// Appends a piece of streamed text.
     pub(crate) fn push_str(&mut self, delta: &str) {
         self.text.push_str(delta);
         self.is_json = OnceLock::new();
@@ -102,7 +99,8 @@ impl ToolArguments {
     /// Returns the value to store, or `None` if the text itself must be stored.
     fn lossless_value(&self) -> Option<Value> {
         let value = self.value()?;
-        // A stored string means raw text, a stored null means no arguments, and a deep value could not be read again within a record.
+        // A stored string means raw text, a stored null means no arguments, and a deep value could not be read again once it is nested in
+        // a session record.
         if value.is_string() || value.is_null() || json::is_deep(&value) {
             return None;
         }

@@ -140,8 +140,8 @@ impl Serialize for Message {
 }
 
 impl<'de> Deserialize<'de> for Message {
-    /// A message with an unknown role is preserved. A known role with missing or malformed fields is an error that names the role and the
-    /// fault.
+    /// Preserves a message with an unknown role. If the role is known but a field is missing or malformed, the error names the role and
+    /// the fault.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         fn read<T: for<'de> Deserialize<'de> + Into<Message>>(
             role: &str,
@@ -154,7 +154,7 @@ impl<'de> Deserialize<'de> for Message {
         let mut value = Value::deserialize(deserializer)?;
         let role = value.get("role").and_then(Value::as_str).unwrap_or_default().to_owned();
         let mut take = || {
-            // The role is not a field of the message itself, so it must not become one of its unknown fields.
+            // The role is not a field of the message types, which would keep it as an unknown field.
             if let Some(map) = value.as_object_mut() {
                 map.shift_remove("role");
             }

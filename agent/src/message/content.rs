@@ -113,7 +113,7 @@ impl ProviderTool {
     }
 }
 
-/// The maximum length of a shortened value, in bytes. The results of searches are long.
+/// The maximum length of a shortened value, in bytes. The results of web searches are long.
 const MAX_VALUE: usize = 4000;
 
 /// The maximum length of a string without spaces that counts as readable, in bytes.
@@ -129,14 +129,14 @@ fn shorten(value: &Value) -> String {
                 kept.map(|(key, value)| (key.clone(), readable(value))).collect()
             }
             Value::Array(list) => list.iter().map(readable).collect(),
-            // A string without spaces that is longer than `MAX_WORD` is probably an image or encoded state, so only its length is shown.
+            // A long string without spaces is probably an image or encoded state, so only its length is shown.
             Value::String(text) if text.len() > MAX_WORD && !text.contains(char::is_whitespace) => {
                 format!("({} characters)", text.chars().count()).into()
             }
             other => other.clone(),
         }
     }
-    // The recursion is bounded, because stored values are no deeper than JSON that was read.
+    // The recursion is bounded, because the value was read from JSON, for which `serde_json` allows at most 128 levels.
     let mut text = match readable(value) {
         Value::String(text) => text,
         value => value.to_string(),

@@ -7,25 +7,22 @@ use std::sync::Arc;
 use super::{AssistantMessage, StopReason};
 use super::{CustomMessage, Message};
 
-/// The kind of the message that asks for the rest of an answer.
 const KIND: &str = "continue";
 /// The text of the message that asks for the rest of an answer. It is sent in a [`CustomMessage`], so that front ends do not show it as a
 /// message of the user.
 const TEXT: &str = "Your last message was cut because of its length. Continue it exactly where it ends: repeat nothing, and add no introduction.";
 
-/// Returns the message that asks for the rest of an answer.
 pub(crate) fn continuation() -> Message {
     CustomMessage::new(KIND, serde_json::Value::Null).with_for_model(TEXT).into()
 }
 
-/// Returns whether a message asks for the rest of an answer.
 #[cfg(feature = "runtime")]
 pub(crate) fn is_continuation(message: &CustomMessage) -> bool {
     message.kind == KIND && message.data.is_null()
 }
 
-/// Returns the text of the last answer: the texts of the last reply and of the replies that it continues, oldest first, joined. Failed
-/// replies are left out.
+/// Returns the text of the last answer, which is joined from the last reply and all replies that it continues. Failed replies are left
+/// out.
 #[cfg(feature = "runtime")]
 pub(crate) fn answer_text(messages: &[Arc<Message>]) -> String {
     let Some(last) = messages.iter().rposition(|message| message.as_assistant().is_some()) else {

@@ -16,9 +16,9 @@ use super::view::ViewChange;
 ///
 /// Messages are shared: clones of a conversation, requests and events hold the same messages.
 ///
-/// The serde form is `{"version": 1, "messages": […]}`, with `view` if [changes of the view](Self::record_view_change) are recorded. A bare
-/// list is read too. Unknown fields, part types and roles are preserved, so adding some does not raise the version. Reading a higher
-/// version is an error.
+/// The serde form is `{"version": 1, "messages": […]}`, with `view` if [changes of the view](Self::record_view_change) are recorded. A
+/// bare list of messages is read too. Unknown fields, part types and roles are preserved, so new ones do not raise the version. Reading a
+/// higher version is an error.
 ///
 /// ```
 /// use agent::message::{Conversation, Message};
@@ -52,13 +52,12 @@ use super::view::ViewChange;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversation {
     messages: MessageList,
-    /// The changes of the view, oldest first.
     view: Arc<Vec<ViewChange>>,
     /// Stored fields that this version does not know.
     extra: Map<String, Value>,
 }
 
-/// The empty list of changes, which new conversations share, so that they need no allocation.
+/// The empty list that new conversations share, so that they need no allocation.
 static UNCHANGED: LazyLock<Arc<Vec<ViewChange>>> = LazyLock::new(Arc::default);
 
 impl Default for Conversation {
@@ -147,7 +146,6 @@ impl Conversation {
         self.messages.clone()
     }
 
-    /// Replaces the messages. The changes of the view, and stored fields that this version does not know, are preserved.
     pub(super) fn set_messages(&mut self, messages: Vec<Arc<Message>>) {
         self.messages = messages.into();
     }

@@ -1,4 +1,4 @@
-//! Converts a conversation with replies of other models into the messages that are sent to one model.
+//! Converts a conversation, which may have replies of other models, into the messages that are sent to one model.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher};
@@ -31,7 +31,6 @@ pub(crate) struct Recipient {
 }
 
 impl Recipient {
-    /// Creates a recipient that accepts images, documents and audio.
     pub(crate) fn new(
         provider: impl Into<Arc<str>>,
         api: impl Into<Arc<str>>,
@@ -47,8 +46,8 @@ impl Recipient {
         }
     }
 
-    /// Returns whether data with this origin belong to another protocol of the same provider. Data of other providers need no check,
-    /// because encoders ignore them.
+    /// Returns whether data of this provider and protocol belongs to another protocol of the recipient's provider. Data of other providers
+    /// needs no check, because encoders ignore it.
     fn is_of_other_protocol(&self, provider: &str, api: Option<&str>) -> bool {
         provider == &*self.provider && api.is_some_and(|api| api != &*self.api)
     }
@@ -57,7 +56,6 @@ impl Recipient {
         data.is_some_and(|data| self.is_of_other_protocol(&data.provider, data.api.as_deref()))
     }
 
-    /// Returns whether a part is state of another protocol of the same provider, or has provider data of another protocol.
     fn is_foreign_part(&self, part: &Part) -> bool {
         self.is_foreign_data(part.provider_data.as_deref()) || self.is_foreign_item(part)
     }
@@ -67,15 +65,15 @@ impl Recipient {
         self.is_of_other_protocol(&opaque.provider, opaque.api.as_deref())
     }
 
-    /// Returns whether a reply has a summary that the provider wrote for this model: a part of the type `compaction` with content. In a
-    /// part without content, the provider failed to write the summary.
+    /// Returns whether a reply has a summary that the provider wrote for this model: a part of the type `compaction` with content. The
+    /// content is missing if the provider failed to write the summary.
     fn has_summary(&self, reply: &AssistantMessage) -> bool {
         let is_own =
             || (&*reply.provider, &*reply.api, &*reply.model) == (&*self.provider, &*self.api, &*self.model);
         let has_text = |data: &Value, key: &str| {
             data.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
         };
-        // The parts are checked before the origin of the reply, because replies with such parts are few.
+        // The parts are checked before the origin of the reply, because few replies have a part of this type.
         !self.provider.is_empty()
             && !reply.stop_reason.is_failure()
             && reply.content.iter().any(|part| match &part.content {
@@ -89,13 +87,13 @@ impl Recipient {
             && is_own()
     }
 
-    /// Returns the parts with unsupported content replaced by a description, and without the state of other protocols. Returns `None` if
+    /// Returns the parts with unsupported media replaced by a description, and without the state of other protocols. Returns `None` if
     /// nothing has to be changed.
     pub(crate) fn fitting(&self, parts: &[Part]) -> Option<Vec<Part>> {
         if parts.iter().all(is_plain) { None } else { self.fit(parts) }
     }
 
-    /// Does the work of [`fitting`](Self::fitting) if a part is not a text or a call, or has provider data.
+    /// The slow path of [`fitting`](Self::fitting).
     #[inline(never)]
     fn fit(&self, parts: &[Part]) -> Option<Vec<Part>> {
         let words = |part: &Part| match &part.content {
@@ -117,7 +115,7 @@ impl Recipient {
     }
 }
 
-/// The messages of a conversation in the form in which they are sent to one model, updated message by message.
+/// The messages that are sent to one model for a conversation. [`update`](Self::update) adds new messages.
 ///
 /// * Replies that failed or were aborted, messages without content for a model, and messages with unknown roles are left out.
 /// * Thinking and the provider data of parts are sent back only to the provider, protocol and model that created them. A reply that is
@@ -126,8 +124,8 @@ impl Recipient {
 ///   kinds are left out of replies.
 /// * Messages before the newest summary that the provider wrote for this model are left out, except pinned messages, which follow the
 ///   summary.
-/// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for a call and its result, and unique in the request.
-/// * Provider data of messages that were read from a request is sent back only over the protocol of that request.
+/// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}` and are unique in the request. A result gets the new id of its call.
+/// * Provider data that names a protocol is sent back only over this protocol.
 /// * Images, documents and audio that the model does not accept are replaced by a description, except in replies, where the encoder
 ///   decides. Arguments that are not JSON become `{}`.
 ///
@@ -136,23 +134,21 @@ impl Recipient {
 pub(crate) struct HandOff {
     recipient: Recipient,
     sent: MessageList,
-    /// The number of messages of the conversation that were read.
+    /// The number of messages that were read, and the last of them.
     read: usize,
-    /// The last message that was read.
     last: Option<Arc<Message>>,
-    /// Hashes of the ids in the request. A collision only causes a needless rename.
+    /// Hashes of the call ids in the request. A collision only causes a needless rename.
     taken: HashSet<u64, BuildHasherDefault<IdHash>>,
     hash: NameHash,
-    /// The renamed calls of the last reply that have no result yet, in call order, each as its old and its new id.
+    /// The old and new ids of the renamed calls of the last reply that have no result yet, in call order.
     renamed: VecDeque<(String, String)>,
     /// The pinned messages from before the provider's summary, until they are sent again.
     pins: Vec<Arc<Message>>,
-    /// The number of results of the last reply that are still to come.
+    /// The number of results that must still follow the last reply.
     due: usize,
 }
 
 impl HandOff {
-    /// Creates an empty hand-off for this recipient.
     pub(crate) fn new(recipient: Recipient) -> Self {
         Self { recipient, sent: MessageList::new().with_slot(KeptSlot::new()), ..Self::default() }
     }
@@ -164,27 +160,23 @@ impl HandOff {
         Self { sent: fork.sent.with_slot(self.sent.slot().fork()), ..fork }
     }
 
-    /// Creates the hand-off of a whole conversation.
     pub(crate) fn of(conversation: &Conversation, recipient: Recipient) -> Self {
         let mut all = Self::new(recipient);
         all.update(conversation.shared());
         all
     }
 
-    /// Returns the messages to send. Cloning the list is cheap.
     pub(crate) fn messages(&self) -> &MessageList {
         &self.sent
     }
 
-    /// Makes the next update start from the beginning. The slot for encoded text stays, so encoders still find the text of unchanged
-    /// messages.
+    /// Makes the next update read all messages. The [`KeptSlot`] stays, so encoders still find the text of unchanged messages.
     pub(crate) fn restart(&mut self) {
         let kept = self.sent.slot().clone();
         *self = Self::new(std::mem::take(&mut self.recipient));
         self.sent = MessageList::new().with_slot(kept);
     }
 
-    /// Sets the recipient of the messages. If the recipient changes, the next update starts from the beginning.
     #[cfg(feature = "runtime")]
     pub(crate) fn set_recipient(&mut self, recipient: Recipient) {
         if self.recipient != recipient {
@@ -193,8 +185,7 @@ impl HandOff {
         }
     }
 
-    /// Brings the messages up to date with this conversation. Reads only the messages added since the last update. If this is another
-    /// conversation than before, reads all messages.
+    /// Reads the messages that were added since the last update, or all messages if this is another conversation.
     pub(crate) fn update(&mut self, conversation: &[Arc<Message>]) {
         let same = match (&self.last, self.read.checked_sub(1).and_then(|at| conversation.get(at))) {
             (Some(last), Some(now)) => Arc::ptr_eq(last, now),
@@ -214,7 +205,6 @@ impl HandOff {
         self.last = conversation.last().cloned();
     }
 
-    /// Adds the new messages of a conversation to the list, in the form that is sent.
     fn send(&mut self, conversation: &[Arc<Message>], list: &mut MessageList) {
         let new = conversation.len() - self.read;
         let mut sent = list.list_mut();
@@ -257,8 +247,8 @@ impl HandOff {
         }
     }
 
-    /// Returns `true` for a message that is sent unchanged to every recipient, because it has only texts. Most messages are of this kind.
-    /// For these messages, `due` is updated here, and [`convert`](Self::convert) is not called.
+    /// Returns `true` for a message that every recipient gets unchanged, because it has only texts. This fast path for most messages also
+    /// updates `due`, because [`convert`](Self::convert) is not called for them.
     fn passes(&mut self, message: &Message) -> bool {
         let (content, data) = match message {
             Message::User(user) => (&user.content, &user.provider_data),
@@ -282,7 +272,7 @@ impl HandOff {
         true
     }
 
-    /// Returns the message to send for the next message of the conversation, or `None` if no message is sent for it.
+    /// Returns the message to send, or `None` if the message is left out.
     #[inline(never)]
     fn convert(&mut self, message: &Arc<Message>) -> Option<Arc<Message>> {
         let mut new_id = None;
@@ -312,7 +302,7 @@ impl HandOff {
         if reply.stop_reason.is_failure() {
             return None;
         }
-        // The new ids of the calls that are renamed, each with the position of its call.
+        // The position and the new id of each renamed call.
         let mut renamed: Vec<(usize, String)> = Vec::new();
         let mut is_json = true;
         self.due = 0;
@@ -321,7 +311,7 @@ impl HandOff {
             renamed.extend(self.unique_id(&call.id).map(|name| (at, name)));
             is_json &= call.args.is_json();
         }
-        // This is the frequent case, in which `change_reply` would change nothing.
+        // In this frequent case, `change_reply` would change nothing.
         if renamed.is_empty()
             && is_json
             && reply.provider_data.is_none()
@@ -332,7 +322,7 @@ impl HandOff {
         self.change_reply(message, reply, renamed, is_json)
     }
 
-    /// Returns the reply with the parts that the recipient gets, and with the new ids of its calls. Returns `None` if no part is left.
+    /// Returns the reply for the recipient, or `None` if no part is left.
     #[inline(never)]
     fn change_reply(
         &mut self,
@@ -397,14 +387,14 @@ impl HandOff {
         (!changed.content.is_empty()).then(|| Arc::new(changed.into()))
     }
 
-    /// Takes the first entry of `renamed` and returns its new id, if its old id is `id`. Returns `None` in any other case. Later entries
-    /// are not searched, because results are expected in call order.
+    /// Takes the new id of the call `id`, if this call is the first entry of `renamed`. Later entries are not searched, because results
+    /// are expected in call order.
     fn take_new_id(&mut self, id: &str) -> Option<String> {
         let is_next = self.renamed.front().is_some_and(|(from, _)| from == id);
         is_next.then(|| self.renamed.pop_front())?.map(|(_, to)| to)
     }
 
-    /// Returns the id that the request uses for a call, or `None` if the id need not change.
+    /// Returns a new id for a call, or `None` if its id need not change.
     fn unique_id(&mut self, id: &str) -> Option<String> {
         if (1..=MAX_ID).contains(&id.len()) && is_legal(id) && self.taken.insert(self.hash.hash_one(id)) {
             return None;
@@ -431,8 +421,6 @@ impl HandOff {
     }
 }
 
-/// Returns a copy of a message with the new id of its call and the new content, if they are set. If `is_foreign` is true, the provider data
-/// of the message is left out.
 fn changed(
     message: &Message,
     new_id: Option<String>,
@@ -462,7 +450,6 @@ fn is_pinned(message: &Message) -> bool {
     matches!(message, Message::User(user) if user.is_pinned())
 }
 
-/// Returns whether a message is a reply that its provider paused.
 fn is_paused(message: &Message) -> bool {
     matches!(message, Message::Assistant(reply) if reply.stop_reason == StopReason::Pause)
 }
@@ -489,7 +476,7 @@ fn is_legal(id: &str) -> bool {
     id.bytes().all(|byte| IS_ID_BYTE[usize::from(byte)])
 }
 
-/// A hasher for hashes, which returns them unchanged.
+/// A hasher for values that are already hashes.
 #[derive(Default)]
 struct IdHash(u64);
 

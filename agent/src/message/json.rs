@@ -1,7 +1,7 @@
-//! Stores foreign JSON values inside messages and records.
+//! Stores arbitrary JSON values inside messages and session records.
 //!
-//! `serde_json` reads at most 128 levels. A value within this limit can exceed the limit once it is nested in a message, a conversation and
-//! a session record. The whole record could then not be read. Deep values are therefore stored as text: `{"$json": "…"}`.
+//! `serde_json` reads at most 128 levels. A session record with a deep value in it could exceed this limit and then not be read. Deep
+//! values are therefore stored as text: `{"$json": "…"}`.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ const MAX_DEPTH: usize = 64;
 
 const ESCAPE: &str = "$json";
 
-/// Returns whether a value is nested too deeply to be stored directly. The function descends at most [`MAX_DEPTH`] levels.
+/// Returns whether a value is nested too deeply to be stored directly.
 pub(crate) fn is_deep(value: &Value) -> bool {
     fn deeper_than(value: &Value, levels: usize) -> bool {
         match value {
@@ -27,7 +27,6 @@ pub(crate) fn is_deep(value: &Value) -> bool {
     deeper_than(value, MAX_DEPTH)
 }
 
-/// Serializes a value, for `#[serde(with = "json")]`.
 pub(crate) fn serialize<S: Serializer>(value: &Value, serializer: S) -> Result<S::Ok, S::Error> {
     // An object that looks like an escaped value is escaped, too, so that reading is the exact inverse.
     if !is_deep(value) && escaped(value).is_none() {
@@ -51,7 +50,6 @@ fn escaped(value: &Value) -> Option<&str> {
     (map.len() == 1).then(|| map.get(ESCAPE))??.as_str()
 }
 
-/// Functions for optional JSON values: `#[serde(with = "json::option")]`.
 pub(crate) mod option {
     use std::borrow::Borrow;
 
@@ -76,7 +74,6 @@ pub(crate) mod option {
     }
 }
 
-/// Functions for maps of JSON values: `#[serde(with = "json::map")]`.
 pub(crate) mod map {
     use super::{Deserializer, Map, Serialize, Serializer, Value};
 

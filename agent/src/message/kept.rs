@@ -1,10 +1,8 @@
 //! Encoded messages that are kept for the next request of their conversation.
 //!
-//! Encoders keep the text of the messages that they wrote. The next request of the conversation begins with the same messages, so only the
-//! messages after them are written. Before a kept text is used, everything on which it depends is compared. If the list of messages has
-//! the same [number](super::MessageList::number) as before, the messages are the same. If the number differs, the addresses of the
-//! messages are compared. An address is not reused as long as the kept text holds its message. Everything else is compared by the
-//! encoder's key.
+//! The next request begins with the same messages, so encoders reuse the kept text and write only the new messages. Before a text is
+//! reused, the encoder's key is compared, and the messages are compared by the [number](super::MessageList::number) of their list or, if
+//! it differs, by their addresses. A kept text holds its messages, so their addresses are not reused.
 #![allow(dead_code, reason = "only the protocols of providers keep texts, and only an assistant forks them")]
 
 use std::any::Any;
@@ -29,7 +27,7 @@ impl TextSegment {
         self.text.get(..self.length).unwrap_or_default()
     }
 
-    /// Cuts the text to at most this length. A cut must be at the end of an item.
+    /// Cuts the text to at most this length, which must be the end of an encoded item.
     pub(crate) fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
     }
@@ -54,12 +52,12 @@ pub(crate) struct ResumePoint {
     pub(crate) messages: usize,
     /// The length of the text of the messages before the position, in bytes.
     pub(crate) length: usize,
-    /// The number of items in that text.
+    /// The number of encoded items in the text before the position.
     pub(crate) items: usize,
-    /// The number of cache marks in that text, and the number of cache marks that were left out of it.
+    /// The number of cache marks in the messages before the position, and how many of them were left out of the text.
     pub(crate) marks: usize,
     pub(crate) skipped_marks: usize,
-    /// Whether the turn before the position is a result.
+    /// Whether a tool result comes directly before the position.
     pub(crate) follows_result: bool,
 }
 
@@ -68,8 +66,7 @@ pub(crate) struct ResumePoint {
 pub(crate) struct KeptText {
     /// Everything on which the text depends, except the messages.
     pub(crate) key: Arc<dyn Any + Send + Sync>,
-    /// The [number](super::MessageList::number) of the list that the messages come from. Every list with this number begins with these
-    /// messages.
+    /// The [number](super::MessageList::number) of the list of the messages. Every list with this number begins with these messages.
     pub(crate) list: u64,
     pub(crate) messages: Vec<Arc<Message>>,
     /// The positions at which encoding can continue, in order. The last position is the end of the text.
@@ -80,7 +77,6 @@ pub(crate) struct KeptText {
 }
 
 impl KeptText {
-    /// Returns the number of bytes of the texts, and of the lists of messages and positions.
     fn size(&self) -> usize {
         let texts: usize = self.segments.iter().map(|segment| segment.text.len()).sum();
         texts + self.messages.len() * size_of::<usize>() + self.points.len() * size_of::<ResumePoint>()
@@ -92,7 +88,7 @@ impl KeptText {
 pub(crate) struct KeptSlot(Option<Arc<TextSlot>>);
 
 impl KeptSlot {
-    /// Creates a slot without a text.
+    /// Creates an empty slot that can keep a text.
     pub(crate) fn new() -> Self {
         Self(Some(Arc::default()))
     }
@@ -115,14 +111,13 @@ impl KeptSlot {
         content.kept.take()
     }
 
-    /// Keeps a text, which replaces the previous text. A text of more than [`MAX_KEPT`] bytes is not kept.
     pub(crate) fn put(&self, kept: KeptText) {
         let Some(slot) = &self.0 else { return };
         let size = kept.size();
         if size > MAX_KEPT {
             return;
         }
-        // The replaced and the evicted texts are dropped after both locks are released.
+        // The texts are dropped after both locks are released, because dropping an evicted slot may lock the pool.
         let (replaced, evicted) = {
             let mut pool = lock_pool();
             let mut content = slot.lock();
@@ -152,7 +147,7 @@ struct TextSlot(Mutex<TextSlotContent>);
 
 #[derive(Default)]
 struct TextSlotContent {
-    /// The key of the slot in `Pool::slots`, or 0 if the slot has no text. The key is the number of the last use.
+    /// The key of this slot in `Pool::slots`, or 0 if the slot has no text.
     used: u64,
     kept: Option<KeptText>,
 }
@@ -173,7 +168,7 @@ impl Drop for TextSlot {
     }
 }
 
-/// The slots with a text, in the order of their last use. The keys are the numbers of these uses.
+/// The slots that have a text. Each use of a slot gets a new number as its key, so the first slot is the least recently used one.
 struct Pool {
     bytes: usize,
     uses: u64,

@@ -29,7 +29,6 @@ use super::kept::KeptSlot;
 #[derive(Clone)]
 pub struct MessageList {
     messages: Arc<NumberedMessages>,
-    /// The slot for the encoded text of the conversation.
     kept: KeptSlot,
 }
 
@@ -50,14 +49,14 @@ impl NumberedMessages {
     }
 }
 
-/// A copy gets a new number, because it grows separately from the original.
+/// A copy gets a new number, because it grows separately.
 impl Clone for NumberedMessages {
     fn clone(&self) -> Self {
         Self::new(self.messages.clone())
     }
 }
 
-/// The messages that new and cleared lists share, so that they need no allocation.
+/// The empty list that new and cleared lists share, so that they need no allocation.
 static EMPTY: LazyLock<Arc<NumberedMessages>> = LazyLock::new(|| Arc::new(NumberedMessages::new(Vec::new())));
 
 impl Default for MessageList {
@@ -77,7 +76,8 @@ impl MessageList {
         self.list_mut().push(message.into());
     }
 
-    /// Returns the messages. The caller must only append to them: see [`number`](Self::number).
+    /// Returns the messages. The caller must only append to them, because lists with the same [`number`](Self::number) begin with the same
+    /// messages.
     pub(super) fn list_mut(&mut self) -> &mut Vec<Arc<Message>> {
         &mut Arc::make_mut(&mut self.messages).messages
     }
@@ -96,13 +96,11 @@ impl MessageList {
         self.messages = EMPTY.clone();
     }
 
-    /// Returns the list with a slot for its encoded text.
     pub(crate) fn with_slot(mut self, kept: KeptSlot) -> Self {
         self.kept = kept;
         self
     }
 
-    /// Returns the slot for the encoded text.
     pub(crate) fn slot(&self) -> &KeptSlot {
         &self.kept
     }

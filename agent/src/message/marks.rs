@@ -1,18 +1,18 @@
-//! Marks of messages that decide about the view.
+//! Marks that are stored in the `extra` fields of messages.
 
 use serde_json::Value;
 
 use super::roles::{AssistantMessage, UserMessage};
 
-/// The field that marks a message as pinned: no change of the view replaces it.
 const PINNED: &str = "pinned";
-/// The field that marks a message as a summary. Summaries are only in views, never in a conversation.
+/// The field that marks a message as a summary. Only a `ConversationView` has summaries, a conversation never has any.
 const SUMMARY: &str = "summary";
-/// The field of a reply that contains the estimated number of tokens of its request's system prompt and tools.
+/// The field of a reply with the estimated tokens of the system prompt and the tools in its request. The estimate of the next request is
+/// compared with them.
 const FRAME: &str = "request_frame";
 
 impl UserMessage {
-    /// Pins the message: no change of the view replaces it. The mark is stored with the message.
+    /// Pins the message, so that no [summary](crate::message::Conversation::compact) replaces it. The mark is stored with the message.
     ///
     /// ```
     /// use agent::message::{Message, UserMessage};
@@ -47,8 +47,6 @@ impl UserMessage {
 }
 
 impl AssistantMessage {
-    /// Records the estimated tokens of the system prompt and the tools in the request. The estimate of the next request is compared with
-    /// these tokens.
     #[cfg(feature = "runtime")]
     pub(crate) fn set_request_frame(&mut self, tokens: u64) {
         self.extra.insert(FRAME.to_owned(), tokens.into());

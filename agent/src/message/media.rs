@@ -27,10 +27,6 @@ impl Blob {
         BASE64.encode(&self.0)
     }
 
-    /// Decodes base64.
-    ///
-    /// # Errors
-    /// Returns an error if the text is not base64.
     pub(crate) fn from_base64(text: &str) -> Result<Self, ParseError> {
         let engine = if text.contains(['-', '_']) { &BASE64_URL } else { &BASE64 };
         engine
@@ -91,7 +87,6 @@ impl<'de> Deserialize<'de> for Blob {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Media {
-    /// The content, or its location.
     #[serde(flatten)]
     pub(crate) source: MediaSource,
     /// The media type, for example `image/png`. The constructors set it for content in memory.
@@ -191,7 +186,6 @@ impl Media {
         self
     }
 
-    /// Returns the fields of the serde form.
     pub(super) fn fields(&self) -> &'static [&'static str] {
         match self.source {
             MediaSource::Data(_) => &["data", "mime_type", "name"],
@@ -205,11 +199,8 @@ impl Media {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MediaSource {
-    /// Content in memory.
     Data(Blob),
-    /// Content at a URL.
     Url(String),
-    /// A file at the provider, with this id.
     FileId(String),
 }
 

@@ -282,7 +282,6 @@ impl<'de> Deserialize<'de> for Part {
     }
 }
 
-/// Reads a part from any JSON. A string is a text part. Any other value that is not a known part is preserved as [`Content::Unknown`].
 fn read_part(value: Value) -> Part {
     match value {
         Value::String(text) => Part::text(text),
@@ -306,8 +305,8 @@ fn read_known(value: &Value) -> Option<Part> {
     Some(Part { content, provider_data, cache, extra: extra.collect() })
 }
 
-/// Returns the content of a part, and the names of the fields from which the content was read. The caller puts unknown fields into
-/// `extra`. Returns `None` if the type is unknown, or if a field is missing or has another type.
+/// Returns the content of a part, and the names of the fields from which it was read. The caller puts all other fields into `extra`.
+/// Returns `None` if the type is unknown, or if a field is missing or has another type.
 fn read_content(kind: &str, value: &Value) -> Option<(Content, &'static [&'static str])> {
     fn fields<T: DeserializeOwned>(value: &Value) -> Option<T> {
         T::deserialize(value).ok()
@@ -363,8 +362,8 @@ fn read_content(kind: &str, value: &Value) -> Option<(Content, &'static [&'stati
     })
 }
 
-/// Reads the content of a message: a list of parts. A string is a text part, alone or in a list. A single part is a list of one. Null is an
-/// empty list, and is skipped in a list.
+/// Reads a list of parts. A string is read as a text part, a single part as a list of one, and null as an empty list. Nulls in a list are
+/// skipped.
 pub(super) fn read_parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Part>, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
         Value::Null => Vec::new(),

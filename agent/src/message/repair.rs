@@ -11,10 +11,8 @@ use super::part::Part;
 use super::roles::{AssistantMessage, ToolResultMessage};
 use super::words::OutcomeKind;
 
-/// The text that the model reads if no result was recorded.
 pub(crate) const LOST: &str = "No result of this call was recorded. It is not known whether it took effect.";
 
-/// The text that the model reads if a call still waited for a decision when the conversation continued.
 #[cfg(feature = "runtime")]
 const UNDECIDED: &str = "The call was not run: it waited for a decision, and a new message came first.";
 
@@ -45,13 +43,12 @@ impl Conversation {
         self.repair_with("lost", LOST)
     }
 
-    /// Repairs a conversation whose calls without a result have not begun. These calls get a result with the code `steered`.
+    /// Repairs a conversation in which calls without a result never ran. They get a result with the code `steered`.
     #[cfg(feature = "runtime")]
     pub(crate) fn repair_undecided(&mut self) -> Vec<String> {
         self.repair_with("steered", UNDECIDED)
     }
 
-    /// Repairs the conversation. Each call without a result gets a result with this code and text.
     fn repair_with(&mut self, code: &'static str, text: &str) -> Vec<String> {
         if self.is_sound() {
             return Vec::new();
@@ -138,8 +135,8 @@ impl Ledger {
         walk: impl Iterator<Item = usize>,
         selected: Option<&HashSet<usize>>,
     ) -> HashSet<usize> {
-        // `last` maps the id of a call to the index of its message. A later message of the walk replaces an earlier message with the same
-        // id. `free` maps the index of a message and an id to those calls with this id that have no result, in reverse order.
+        // `last` maps each call id to the message with this id that `walk` visited last. `free` maps a message and an id to the message's
+        // calls with this id that have no result yet, in reverse order, so that `pop` returns the first call.
         let mut last: HashMap<&str, usize> = HashMap::new();
         let mut free: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
         let (mut claims, mut orphans) = (Vec::new(), HashSet::new());
@@ -165,7 +162,7 @@ impl Ledger {
                 }
             }
         }
-        // If several results belong to one call, the first one in the conversation counts, whatever the direction of the walk.
+        // If several results belong to one call, the first one in the conversation counts, in both directions of `walk`.
         claims.sort_unstable();
         for (at, place, id) in claims {
             let slot = free.get_mut(&(place, id)).and_then(Vec::pop);
@@ -180,7 +177,6 @@ impl Ledger {
         orphans
     }
 
-    /// Returns the messages in their new order, and the repairs.
     fn apply(
         mut self,
         messages: &[Arc<Message>],
@@ -259,7 +255,6 @@ impl Ledger {
     }
 }
 
-/// Returns the message with these ids for its calls.
 fn rename_calls(message: &Arc<Message>, slots: &[CallSlot], names: &[String]) -> Arc<Message> {
     let same = slots.iter().zip(names).all(|(slot, name)| slot.id == *name);
     let Some(reply) = message.as_assistant().filter(|_| !same) else { return message.clone() };

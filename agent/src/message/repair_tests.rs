@@ -1,4 +1,4 @@
-//! Tests of repairs: the invariant of conversations, violated in every way. Tests of hand-offs between providers.
+//! Tests of repairs and of hand-offs between providers.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ fn result(id: &str, text: &str) -> Message {
     ToolResultMessage::new(id, "t", OutcomeKind::Completed).with_content(text).into()
 }
 
-/// Repairs a conversation, and returns its messages, each as a word, and the repairs.
+/// Repairs a conversation. Returns its messages, each as one word, and the repairs.
 fn repaired<const N: usize>(messages: [Message; N]) -> (String, Vec<String>) {
     let mut conversation = Conversation::from_iter(messages);
     let was_sound = conversation.is_sound();

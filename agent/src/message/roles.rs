@@ -89,7 +89,7 @@ pub struct AssistantMessage {
     /// The name of the requested model.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub model: String,
-    /// The model that answered, if the provider reports another name, for example a version for an alias.
+    /// The name of the model that answered, if the provider reports another name than `model`, for example a version for an alias.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_model: Option<String>,
     /// The tokens and cost of the reply.
@@ -115,8 +115,8 @@ pub struct AssistantMessage {
 }
 
 impl AssistantMessage {
-    /// Creates a message with these parts. Its stop reason is [`StopReason::ToolUse`] if the parts include a call, and [`StopReason::Stop`]
-    /// if not.
+    /// Creates a message with these parts. Its stop reason is [`StopReason::ToolUse`] if the parts include a call, or else
+    /// [`StopReason::Stop`].
     pub fn new(content: impl IntoIterator<Item = Part>) -> Self {
         let content: Vec<Part> = content.into_iter().collect();
         let asks = content.iter().any(|part| part.as_tool_call().is_some());
@@ -313,7 +313,6 @@ impl<'de> Deserialize<'de> for ToolResultMessage {
             extra: Map<String, Value>,
         }
         let stored = StoredToolResult::deserialize(deserializer)?;
-        // If `outcome` or `is_error` is missing, it is derived from the other field. If both are missing, the call counts as completed.
         let outcome = stored.outcome.unwrap_or(match stored.is_error {
             Some(true) => OutcomeKind::Failed,
             _ => OutcomeKind::Completed,
@@ -351,8 +350,8 @@ pub struct CustomMessage {
     /// The application's data. It is never sent to a model.
     #[serde(default, with = "json", skip_serializing_if = "Value::is_null")]
     pub data: Value,
-    /// The content for the model. It is sent with the role `kind` if the provider has this role for instructions, for example `system`, and
-    /// else as a message of the user. `None` sends nothing.
+    /// The content for the model. If the provider accepts the role `kind` for instructions, for example `system`, the content is sent with
+    /// this role. Otherwise, it is sent as a user message. `None` sends nothing.
     #[serde(default, deserialize_with = "read_some_parts", skip_serializing_if = "Option::is_none")]
     pub for_model: Option<Vec<Part>>,
     /// Data of one provider about the message. It is sent only to that provider.

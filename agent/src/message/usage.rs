@@ -10,8 +10,8 @@ use super::json;
 
 /// The tokens of a reply, or the sum of several replies. Counts that a provider does not report are zero.
 ///
-/// The counts nest: `input` includes the tokens read from and written to the provider's cache, and `output` includes reasoning. Adapters of
-/// providers that count in another way convert their counts.
+/// The counts nest: `input` includes the tokens read from and written to the provider's cache, and `output` includes reasoning. Adapters
+/// of providers that count in another way convert their counts.
 ///
 /// ```
 /// use agent::message::Usage;
@@ -42,8 +42,8 @@ pub struct Usage {
     /// The cost, if the provider reports it or prices are known. A sum includes only the replies whose cost is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// The input and output tokens of the last request that the provider made for the reply, if it made several. The first request may be
-    /// for a summary, for example.
+    /// The input and output tokens of the last model call behind the reply, if the provider made several. The first call may be for a
+    /// summary, for example.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_request: Option<Box<(u64, u64)>>,
     /// The provider's original report. A sum has none.
@@ -60,13 +60,11 @@ impl Usage {
         Self { input, output, total: input.saturating_add(output), ..Self::default() }
     }
 
-    /// Returns the input and output tokens of the last request that the provider made for the reply, or the counts of the reply if it made
-    /// only one. The length of our next request is estimated from them.
+    /// Returns the input and output tokens of the last model call behind the reply. The length of our next request is estimated from them.
     pub(crate) fn last_request(&self) -> (u64, u64) {
         self.last_request.as_deref().copied().unwrap_or((self.input, self.output))
     }
 
-    /// Sets the counts of the last of several requests that the provider made for the reply.
     #[cfg(feature = "anthropic")]
     pub(crate) fn set_last_request(&mut self, last: &Self) {
         self.last_request = Some(Box::new((last.input, last.output)));
@@ -79,8 +77,7 @@ impl Usage {
 }
 
 impl AddAssign<&Usage> for Usage {
-    /// Adds counts and cost. The reports of single replies (`raw`, `last_request` and `extra`) cannot be added and are dropped, unless one
-    /// side is empty.
+    /// Adds counts and cost. The data of single replies (`raw` and `extra`) cannot be added and is dropped, unless one side is empty.
     fn add_assign(&mut self, other: &Usage) {
         if other.is_empty() {
             return;

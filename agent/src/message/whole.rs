@@ -1,12 +1,11 @@
-//! Stores integers of 64 bits as text, because programs that pass JSON on (JavaScript, some databases) keep only 53 bits of a number. Older
-//! stored forms contain a number, which can be read, too.
+//! Stores integers of 64 bits as text, because programs that pass JSON on (JavaScript, some databases) keep only 53 bits of a number.
+//! Numbers that older versions stored can be read, too.
 
 use std::fmt;
 
 use serde::de::{Error, Visitor};
 use serde::{Deserializer, Serializer};
 
-/// Serializes a number as text, for `#[serde(with = "whole")]`.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
 pub(crate) fn serialize<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(number)

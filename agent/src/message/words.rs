@@ -1,4 +1,4 @@
-//! Open sets of words. Words that this version does not know are preserved.
+//! Enums that are stored as a word. Words that this version does not know are preserved.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Builds the message of a reply from its events, and makes sure that the events follow their grammar.
+//! Builds the message of a reply from its events, and checks the order of the events.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -8,9 +8,9 @@ use crate::message::{AssistantMessage, Content, Part, StopReason, ToolCall};
 /// The reply so far. Text grows in place, so a reply of n deltas takes time linear in its length.
 #[derive(Debug)]
 pub(super) struct Accumulator {
-    /// The message so far. It is boxed, because it is large and is moved when the reply ends.
+    /// Boxed, because the message is large and is moved when the reply ends.
     message: Box<AssistantMessage>,
-    /// For each part, whether the part is open: its end has not arrived yet.
+    /// For each part, whether its end is still to come.
     open: Vec<bool>,
     /// The ids of the calls so far. The set stays empty while the reply has a single call with an id.
     call_ids: HashSet<String>,
@@ -45,7 +45,7 @@ impl Accumulator {
         message
     }
 
-    /// Sets the model that gives the reply, and the additional fields that record how the model was chosen.
+    /// Sets the model that gives the reply. The additional fields of `author` record how this model was chosen.
     pub(super) fn set_author(&mut self, author: &AssistantMessage) {
         let AssistantMessage { provider, api, model, extra, .. } = author.clone();
         (self.message.provider, self.message.api, self.message.model) = (provider, api, model);
@@ -63,16 +63,12 @@ impl Accumulator {
         self.message
     }
 
-    /// Returns whether the stop event of the reply has arrived.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped
     }
 
-    /// Adds an event to the message. Adds the events for the reader to `out`, in the form that
+    /// Adds an event to the message, and the events for the reader to `out`, in the form that
     /// [`ModelStream::new`](super::ModelStream::new) describes.
-    ///
-    /// # Errors
-    /// Fails if the event violates the grammar, for example if it follows the end of the reply.
     pub(super) fn push(
         &mut self,
         event: ModelEvent,
@@ -143,8 +139,8 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Appends the text of a delta to its open part. This is a fast path for the most frequent events. Returns `false` and changes
-    /// nothing if [`push`](Self::push) has to process the event.
+    /// Appends a delta to an unfinished part, as a fast path for the most frequent events. Returns `false` and changes nothing if
+    /// [`push`](Self::push) has to process the event.
     pub(super) fn append_to_open(&mut self, event: &ModelEvent) -> bool {
         let (Some(index), Some(delta)) = (event.content_index(), event.delta()) else { return false };
         if self.stopped || delta.is_empty() || self.open.get(index) != Some(&true) {
@@ -235,8 +231,8 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Appends `{` to the arguments of an open call that has no arguments yet, so that the call does not look complete. The check compares
-    /// with `{}`, because `text` returns `{}` for empty arguments.
+    /// Appends `{` to the arguments of an unfinished call that has none yet, so that the call does not look complete. `text` returns `{}`
+    /// for empty arguments.
     fn leave_open(&mut self, index: usize, out: &mut VecDeque<ModelEvent>) {
         let is_open = self.open.get(index) == Some(&true);
         let Some(Content::ToolCall(call)) = self.message.content.get_mut(index).map(|part| &mut part.content)
@@ -308,8 +304,6 @@ impl Accumulator {
         raw: Option<String>,
         out: &mut VecDeque<ModelEvent>,
     ) {
-        // In a reply that was withheld or failed, an open call may have no arguments yet. `leave_open` prevents that the call looks
-        // complete.
         let is_broken = matches!(reason, StopReason::ContentFilter | StopReason::Error);
         for index in 0..self.open.len() {
             if is_broken {
@@ -318,7 +312,7 @@ impl Accumulator {
             self.end_part(index, out);
         }
         self.stopped = true;
-        // Some providers report `stop` even when they request tools, so the reason is corrected.
+        // Some providers report `stop` even when the model calls tools.
         let asks = self.message.tool_calls().next().is_some();
         let reason = if reason == StopReason::Stop && asks { StopReason::ToolUse } else { reason };
         self.message.stop_reason = reason.clone();

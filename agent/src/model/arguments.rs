@@ -62,7 +62,7 @@ impl ArgumentChange {
         match event {
             ArgumentEvent::Started { kind, .. } => Self::Started { kind: *kind },
             ArgumentEvent::Appended { fragment, .. } => Self::Appended { fragment: (*fragment).to_owned() },
-            // The value of an object or array is left out. It contains its members, so each member would be emitted once for each level.
+            // Objects and arrays are left out, because a nested value would be emitted again for each level around it.
             ArgumentEvent::Finished { json, .. } => {
                 Self::Finished { value: (!json.starts_with(['{', '['])).then(|| read_literally(json)) }
             }
@@ -73,7 +73,7 @@ impl ArgumentChange {
     }
 }
 
-/// The serde form of [`ModelEvent::ToolCallArgument`], where path, secret and change are members of an object `argument`.
+/// The serde form of [`ModelEvent::ToolCallArgument`].
 #[derive(Serialize, Deserialize)]
 struct EventForm<P, C> {
     content_index: usize,
@@ -120,22 +120,19 @@ impl fmt::Debug for ArgumentChange {
     }
 }
 
-/// A reader of the arguments of a reply's calls while they arrive. Each call has an [`ArgumentStream`] with the plan of its tool.
-///
-/// The total work is linear in the length of the text.
+/// A reader of the arguments of a reply's calls while they arrive. The work is linear in the length of the text.
 pub(super) struct CallArguments {
     tools: Arc<[ToolDefinition]>,
     streams: BTreeMap<usize, ArgumentStream>,
 }
 
 impl CallArguments {
-    /// Creates a reader for the reply to a request with these tools. Calls of other tools are read without checks.
+    /// Creates a reader for calls of these tools. Calls of other tools are read without checks.
     pub(super) fn new(tools: Arc<[ToolDefinition]>) -> Self {
         Self { tools, streams: BTreeMap::new() }
     }
 
-    /// Returns the `ToolCallArgument` events that follow from an event of the reply. A call has no further argument events after a fault
-    /// in its JSON text. The argument engine reports the fault when the call is complete.
+    /// Returns the `ToolCallArgument` events that follow from an event of the reply. A call has none after an error in its JSON text.
     pub(super) fn updates(&mut self, event: &ModelEvent) -> Vec<ModelEvent> {
         let mut updates = Vec::new();
         match event {
@@ -147,7 +144,7 @@ impl CallArguments {
             }
             ModelEvent::ToolCallDelta { content_index, delta } => {
                 if let Some(stream) = self.streams.get_mut(content_index) {
-                    // The error is ignored, because the report of the complete call contains the fault.
+                    // The error is ignored, because the validation of the complete arguments reports it.
                     let _ = stream.push(delta, &mut |event| {
                         let path = event.path();
                         updates.push(ModelEvent::ToolCallArgument {

@@ -1,4 +1,4 @@
-//! Traces of the requests of a fallback. The run that uses the fallback records the traces.
+//! Traces of the requests of a `Fallback`, one for each model that it asks. The run that uses the fallback records the traces.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,20 +8,17 @@ use tracing::Span;
 use super::{ModelErrorKind, ModelEvent, ModelInfo, ModelRequest};
 use crate::message::AssistantMessage;
 
-/// The trace of one request to a model.
 pub(crate) trait AttemptTrace: Send {
     fn span(&self) -> &Span;
 
-    /// Records that an event of the reply arrived.
     fn record_event(&mut self, event: &ModelEvent);
 
-    /// Ends the trace with the reply so far. `error` is the kind of the error if the request failed or was cancelled.
+    /// Ends the trace with the reply so far. `error` is set if the request failed or was cancelled.
     fn end(self: Box<Self>, reply: &AssistantMessage, error: Option<ModelErrorKind>);
 }
 
 type BeginTrace = dyn Fn(&ModelInfo, &ModelRequest) -> Box<dyn AttemptTrace> + Send + Sync;
 
-/// The function that begins the trace of a request.
 #[derive(Clone)]
 pub(crate) struct AttemptTracer(pub(crate) Arc<BeginTrace>);
 

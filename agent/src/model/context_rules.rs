@@ -1,4 +1,5 @@
-//! The rules by which results are cleared and messages are compacted, so that a conversation fits into the window of its model.
+//! Rules that keep a conversation within the context window of its model: old results are cleared, and old messages are replaced by a
+//! summary (compacted).
 
 use crate::message::{ClearedResult, Conversation, ConversationView, Message, OutcomeKind, ViewError};
 use crate::tool::policy::Effect;
@@ -10,25 +11,23 @@ mod tests;
 use super::tokens::{SizeCounter, TokenEstimate, TokenEstimator};
 use super::{Model, ModelRequest};
 
-/// Minimum number of tokens that clearing results must save if the request is shorter than [`ContextRules::compact_at`]. In this case,
-/// clearing must also save [`CLEARED_SHARE`], in thousandths of the usable window. Saving less is not worth the cost, because clearing
-/// invalidates the provider's cache.
+/// Minimum number of tokens that clearing must save while the request is below [`ContextRules::compact_at`]. Saving less is not worth the
+/// cost, because clearing invalidates the provider's cache. Clearing must also save [`CLEARED_SHARE`] thousandths of the usable window.
 const MIN_CLEARED: u64 = 4_000;
 const CLEARED_SHARE: u64 = 200;
 /// Minimum length of a result that may be cleared, in tokens.
 const MIN_RESULT: u64 = 256;
-/// Minimum number of tokens that a compaction, or clearing that avoids a compaction, must save, in thousandths of the usable window. If
-/// the request exceeds the usable window and cannot be compacted, results are cleared even if that saves less.
+/// Minimum number of tokens that a compaction must save, or clearing in place of a compaction, in thousandths of the usable window. If a
+/// request is too long and cannot be compacted, results are cleared even if that saves less.
 const MIN_EFFECT: u64 = 100;
-/// The length that the newest messages should not exceed after a compaction, in thousandths of the usable window.
+/// Target length of the messages that a compaction keeps, in thousandths of the usable window.
 const TAIL_SHARE: u64 = 250;
-/// The length to which a result is shortened if the result on its own exceeds the usable window, in thousandths of the usable window.
+/// The length to which a result is shortened if it alone exceeds the usable window, in thousandths of the usable window.
 const SHORTENED_SHARE: u64 = 250;
-/// The maximum number of tokens that are reserved for a reply, if the request does not limit the reply.
+/// Maximum number of tokens that are reserved for a reply if the request has no `max_tokens`.
 const MAX_RESERVE: u64 = 32_000;
 
-/// Returns the number of tokens that are reserved for the reply: `max_tokens` of the request, or else the model's longest reply up to
-/// 32,000. The caller reserves at most half of the window.
+/// Returns the number of tokens to reserve for the reply. Callers reserve at most half of the window.
 pub(crate) fn reply_reserve(max_output: Option<u64>, max_tokens: Option<u64>) -> u64 {
     max_tokens.unwrap_or_else(|| max_output.unwrap_or(MAX_RESERVE).min(MAX_RESERVE))
 }
@@ -62,13 +61,12 @@ pub struct ContextRules {
     author: SummaryAuthor,
 }
 
-/// The author of the summaries that replace old messages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum SummaryAuthor {
     /// The model of the run.
     #[default]
     Own,
-    /// A named model of the assistant.
+    /// The model with this name in `AssistantBuilder::named_model`.
     Named(String),
     /// The provider of the model, which writes summaries within its replies. If the provider cannot do this, the model of the run writes
     /// the summaries.
@@ -77,40 +75,35 @@ pub(crate) enum SummaryAuthor {
     Off,
 }
 
-/// A decision about the view before a request: the next change, or none.
+/// The change that the view needs before a request, if any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ViewDecision {
-    /// The request can be sent, and the view is not changed.
     Fits,
-    /// These results are [cleared](ConversationView::clear).
     Clear {
-        /// The results, oldest first.
         results: Vec<ClearedResult>,
     },
-    /// A single result, of a call in the newest reply, exceeds the window. The result is [shortened](ConversationView::shorten).
+    /// A result of the newest reply's calls alone exceeds the window. The result is [shortened](ConversationView::shorten).
     Shorten {
         /// The index of the result in the conversation.
         index: usize,
-        /// The number of bytes that are kept of the result's text.
+        /// The number of bytes to keep.
         bytes: usize,
     },
-    /// The messages before this index are summarized, and [replaced](ConversationView::compact) by the summary.
+    /// Old messages are [replaced](ConversationView::compact) by a summary.
     Compact {
-        /// The index of the first message in the conversation that is not summarized.
+        /// The index of the first message in the conversation that stays.
         at: usize,
     },
     /// Nothing can be replaced, and the request is probably too long.
     Full {
-        /// The number of tokens that the request probably needs.
         needed: u64,
-        /// The number of tokens that a request may use.
         usable: u64,
     },
 }
 
 impl ContextRules {
     /// Creates the default rules. Old results are cleared from 60 % of the usable window. From 80 %, results are cleared until the request
-    /// has about 40 %, and messages are compacted if clearing is not enough. The results of the newest 3 replies with calls stay.
+    /// fills about 40 %, and messages are compacted if clearing is not enough. The results of the newest 3 replies with calls stay.
     pub fn new() -> Self {
         Self {
             clear_at: 0.6,
@@ -206,8 +199,7 @@ impl ContextRules {
         self
     }
 
-    /// Returns the size from which on the messages of a request are compacted, in tokens. `usable` is the number of tokens that a request
-    /// may have.
+    /// Returns the size of a request, in tokens, from which messages are compacted.
     #[cfg(feature = "runtime")]
     pub(crate) fn compaction_trigger(&self, usable: u64) -> u64 {
         part_of(usable, thousandths(self.compact_at))
@@ -229,13 +221,11 @@ impl ContextRules {
         self
     }
 
-    /// Returns the author of summaries.
     #[cfg(feature = "runtime")]
     pub(crate) fn author(&self) -> &SummaryAuthor {
         &self.author
     }
 
-    /// Returns the window that was set with [`window`](Self::window), in tokens.
     #[cfg(feature = "runtime")]
     pub(crate) fn own_window(&self) -> Option<u64> {
         self.window
@@ -269,8 +259,8 @@ impl ContextRules {
     /// ```
     ///
     /// `request` is the next request to `model`. Its messages are ignored, because the view replaces them. The effect and
-    /// [`keep_result`](crate::tool::ToolPolicy::keep_result) of its tools decide which results are cleared. The author of summaries in
-    /// these rules, and the token counter of an assistant, are not used.
+    /// [`keep_result`](crate::tool::ToolPolicy::keep_result) of its tools decide which results are cleared. The settings for summaries,
+    /// such as [`compact_with`](Self::compact_with), and the token counter of an assistant are not used.
     ///
     /// # Errors
     /// Fails if the window is unknown or too small, or if the shares contradict each other. Also fails if the request is probably too long
@@ -300,18 +290,14 @@ impl ContextRules {
                 ViewDecision::Clear { results } => view.clear(results),
                 ViewDecision::Shorten { index, bytes } => view.shorten(index, bytes),
             };
-            // The view accepts the results that `decide` chooses, so this fails only if a stored change already has the highest number. No
-            // further change can be recorded then.
+            // `decide` chooses only results that the view accepts, so this fails only if a stored change already has the highest number.
+            // No further change can be recorded then.
             let Ok(change) = change else { return Ok(None) };
             conversation.record_view_change(change);
         }
     }
 
     /// Returns the number of tokens that a request may use: the window minus the tokens that are [reserved](reply_reserve) for the reply.
-    /// At most half of the window is reserved.
-    ///
-    /// # Errors
-    /// Fails if the window is unknown or too small, or if the shares contradict each other.
     pub(crate) fn usable(
         &self,
         known_window: Option<u64>,
@@ -330,8 +316,8 @@ impl ContextRules {
         }
     }
 
-    /// Decides whether the view has to change before a request with this estimate. If `may_compact` is false, no summary is proposed. The
-    /// decision depends only on the arguments. Results of a tool for which `effect_of` returns `None` are kept.
+    /// Decides whether the view has to change before a request with this estimate. The decision depends only on the arguments. If
+    /// `may_compact` is false, no summary is proposed. Results of a tool for which `effect_of` returns `None` are kept.
     pub(crate) fn decide(
         &self,
         view: &ConversationView,
@@ -365,8 +351,7 @@ impl ContextRules {
             reclaimed = reclaimed.saturating_add(saved);
             results.push(cleared);
         }
-        // Clearing is enough if the request is then below `clear_at`. Clearing must save at least `minimum` tokens, because it invalidates
-        // the provider's cache.
+        // Clearing must save at least `minimum` tokens, because it invalidates the provider's cache.
         if reclaimed >= minimum && used.saturating_sub(reclaimed) < share(self.clear_at) {
             return ViewDecision::Clear { results };
         }
@@ -385,9 +370,8 @@ impl ContextRules {
         ViewDecision::Clear { results }
     }
 
-    /// Returns the cut: the index before which messages are summarized. This is the earliest possible index for which at most `tail`
-    /// tokens are kept. If there is none, it is the index for which the fewest tokens are kept. Returns `None` if no cut is possible, or
-    /// if the cut would save fewer than `saved` tokens.
+    /// Returns the index before which messages are summarized: the earliest one that keeps at most `tail` tokens, or else the one that
+    /// keeps the fewest. Returns `None` if no cut is possible, or if the cut would save fewer than `saved` tokens.
     pub(crate) fn cut(
         view: &ConversationView,
         tail: u64,
@@ -395,7 +379,7 @@ impl ContextRules {
         size: SizeCounter<'_>,
     ) -> Option<usize> {
         let first = view.summarized();
-        // For each index from `first` on, `behind` contains the number of tokens of the messages from this index to the end.
+        // `behind[index - first]` is the number of tokens of the messages from `index` to the end.
         let mut sum = 0_u64;
         let mut behind = vec![0; view.conversation().len() + 1 - first];
         for index in (first..view.conversation().len()).rev() {
@@ -419,8 +403,7 @@ impl ContextRules {
         best.filter(|(_, kept)| sum.saturating_sub(*kept) >= saved).map(|(at, _)| at)
     }
 
-    /// Returns the decision to shorten the first result, among those of the newest reply's calls, that alone exceeds the usable window.
-    /// Returns `None` if there is no such result.
+    /// Returns the decision to shorten the first result of the newest reply's calls that alone exceeds the usable window.
     fn shorten_newest(view: &ConversationView, usable: u64, size: SizeCounter<'_>) -> Option<ViewDecision> {
         let messages = view.conversation();
         let newest = messages.iter().rposition(|message| message.as_assistant().is_some()).unwrap_or(0);
@@ -430,7 +413,7 @@ impl ContextRules {
                 .is_some_and(|message| message.as_tool_result().is_some() && size.message(message) > usable)
         };
         let index = (newest..messages.len()).find(is_too_long)?;
-        // A token has about four bytes, so the number of bytes is four times the number of tokens.
+        // A token has about four bytes.
         let bytes = part_of(usable, SHORTENED_SHARE).saturating_mul(4);
         Some(ViewDecision::Shorten { index, bytes: usize::try_from(bytes).unwrap_or(usize::MAX) })
     }
@@ -455,7 +438,7 @@ impl ContextRules {
             let message = view.sent_form(index).filter(|_| !view.is_replaced(index))?;
             let result = message.as_tool_result()?;
             let is_refused = result.code.as_deref() == Some("invalid_arguments") && index > turn;
-            // The result of an interrupted call may still be replaced by the real result, so it is not cleared.
+            // The result of an interrupted call is not cleared, because the real result may still replace it.
             let is_open = result.outcome == OutcomeKind::Interrupted;
             if self.kept_tools.contains(&result.tool) || is_refused || is_open {
                 return None;
@@ -475,7 +458,6 @@ impl Default for ContextRules {
     }
 }
 
-/// Returns the text that the model gets instead of a cleared result.
 fn replacement(tool: &str, call_id: &str, tokens: u64, effect: Effect) -> String {
     let again = match effect {
         Effect::Pure | Effect::Idempotent => "the call may be repeated",

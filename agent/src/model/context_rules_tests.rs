@@ -1,4 +1,4 @@
-//! Decisions over conversations that grow, with small windows.
+//! Tests of the rules on growing conversations, with small windows.
 
 use super::*;
 use crate::message::{AssistantMessage, Conversation, Part, ToolResultMessage, UserMessage};
@@ -12,7 +12,6 @@ fn words(tokens: usize) -> String {
     "abc ".repeat(tokens)
 }
 
-/// A turn: a message of the user, a call, its result with this many tokens, and an answer.
 fn add_turn(conversation: &mut Conversation, tool: &str, tokens: usize) {
     let id = format!("call_{}", conversation.len());
     conversation.push(Message::user("And the next one?"));
@@ -64,7 +63,7 @@ fn a_long_conversation_fits_at_every_turn_in_few_large_steps() {
             assert!(estimate_of(&view).upper_bound() <= usable, "{usable}, {tokens}, turn {turn}");
             assert!(view.messages().iter().any(|message| message.text() == words(300)), "the pin stays");
         }
-        // `all` tokens allow only this many changes, because each change reclaims at least a tenth of the window.
+        // Each change reclaims at least a tenth of the window, so `all` tokens allow only this many changes.
         let all = estimate_of(&ConversationView::of(&conversation)).upper_bound();
         assert!(
             changes <= all / (usable / 10) + 1,

@@ -169,10 +169,10 @@ impl fmt::Display for ModelErrorKind {
     }
 }
 
-/// Maximum length of the kept part of a body, in bytes: enough to recognize the response.
+/// Maximum number of bytes that are kept of a body: enough to recognize the response.
 const MAX_BODY: usize = 2048;
 
-/// The mark at the position where a body was cut. The number of omitted bytes follows.
+/// The text at the position where a body was cut, before the number of omitted bytes.
 const CUT: &str = "… (";
 
 #[cfg(feature = "http")]
@@ -226,7 +226,6 @@ impl ModelError {
         self
     }
 
-    /// Appends a text to the message.
     pub(super) fn with_notes(self, notes: &str) -> Self {
         self.edit(|inner| inner.message.push_str(notes))
     }
@@ -251,8 +250,8 @@ impl ModelError {
         self.edit(|inner| inner.retry_after = Some(delay))
     }
 
-    /// Adds the address and a hint to the message if the address is probably wrong. The address is probably wrong if the status is 404 or
-    /// 405. It is also probably wrong if the status is lower or missing, and the body begins with `<`, as a web page does.
+    /// Adds the address and a hint to the message if the address is probably wrong, because of the status or because the body is a web
+    /// page.
     #[cfg(feature = "http")]
     pub(crate) fn with_address(self, address: &str) -> Self {
         let is_page = self.body().is_some_and(|body| body.starts_with('<'));
@@ -265,7 +264,7 @@ impl ModelError {
         self.edit(|inner| inner.message = format!("{}, from {address}: {hint}", inner.message))
     }
 
-    /// Removes secrets from every text of the error: message, code, request id, body. Secrets that are escaped as in JSON are removed, too.
+    /// Removes secrets, and their forms with JSON escapes, from every text of the error.
     #[cfg(feature = "http")]
     pub(crate) fn without_secrets(self, secrets: &[&str]) -> Self {
         let secrets: Vec<String> = secrets
@@ -529,7 +528,6 @@ mod tests {
             {
                 assert!(!shown.contains("word") && shown.contains(REDACTED), "{shown}");
             }
-            // If a body is cut within the secret, the start of the secret is removed, too.
             let before = MAX_BODY - 8;
             let cut = format!("{}{quoted}{}", "x".repeat(before), "y".repeat(50));
             let cut = ModelError::protocol("m").with_body(&cut).without_secrets(&[secret]);

@@ -75,8 +75,8 @@ impl ManagedTool {
         Self::WebFetch { max_uses: None, allowed_domains: Vec::new(), blocked_domains: Vec::new() }
     }
 
-    /// Limits the searches of a web search, or the pages that a web fetch reads, per reply. Has no effect on other tools. Only Anthropic has
-    /// such a limit; requests to other providers leave it out, with a warning.
+    /// Limits the searches of a web search, or the pages that a web fetch reads, per reply. Has no effect on other tools. Only Anthropic
+    /// has such a limit; requests to other providers leave it out, with a warning.
     pub fn max_uses(self, uses: u32) -> Self {
         self.limited(|max_uses, _, _| *max_uses = Some(uses))
     }
@@ -184,8 +184,8 @@ impl ManagedTool {
         }
     }
 
-    /// Logs a warning if the tool limits its uses, for a provider that has no such limit. The limit is left out rather than refused, so that a
-    /// fallback at another provider can answer.
+    /// Logs a warning if the tool limits its uses and the provider has no such limit. The limit is left out rather than refused, so that
+    /// the provider can serve in a `Fallback`.
     #[cfg(feature = "http")]
     #[allow(dead_code, reason = "only providers warn")]
     pub(crate) fn warn_about_uses(&self, provider: &str) {
@@ -194,7 +194,6 @@ impl ManagedTool {
         }
     }
 
-    /// Returns the error of a request to a provider that does not have the tool.
     #[cfg(feature = "http")]
     #[allow(dead_code, reason = "only providers refuse")]
     pub(crate) fn refused_by(&self, provider: &str) -> super::ModelError {
@@ -276,7 +275,7 @@ pub enum ManagedResult {
     ImageGeneration {
         /// The image. `None` if drawing failed or the image cannot be read.
         image: Option<Media>,
-        /// The prompt that the provider made of the request, if it shows the prompt.
+        /// The prompt that the provider wrote for the image, if the provider reports the prompt.
         prompt: Option<String>,
         /// The provider's error code, if drawing failed.
         error: Option<String>,

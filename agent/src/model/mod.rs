@@ -115,8 +115,8 @@ pub trait Model: Send + Sync {
     /// Starts one reply.
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream;
 
-    /// Returns the identity of the model. The identity decides which provider state in a conversation is sent back to the model (see
-    /// [`hand_off`](ModelInfo::hand_off)), so a model that creates provider state must have an identity. The default identity is empty.
+    /// Returns the identity of the model, which is empty by default. A model that attaches provider data to its replies needs an identity,
+    /// because [`hand_off`](ModelInfo::hand_off) compares identities to decide which provider data is sent back.
     fn info(&self) -> &ModelInfo {
         static NOBODY: LazyLock<ModelInfo> = LazyLock::new(ModelInfo::default);
         &NOBODY
@@ -309,12 +309,12 @@ pub struct ModelInfo {
     pub server_address: Option<String>,
     /// The port of the host.
     pub server_port: Option<u16>,
-    /// Whether this is the identity of a [`Fallback`], whose attempts are traced one by one.
+    /// Whether the model is a [`Fallback`]. If so, each of its attempts has its own trace.
     pub(crate) is_fallback: bool,
 }
 
-/// The capabilities of a model. The default values are for a model whose capabilities are unknown. A value is `true` if a wrong guess
-/// causes a clear error, as for images. A value is `false` if a wrong guess would go unnoticed, as for schemas of replies.
+/// The capabilities of a model. The default values are guesses for an unknown model: `true` if a wrong guess causes a clear error, as for
+/// images, and `false` if a wrong guess would go unnoticed, as for schemas of replies.
 ///
 /// ```
 /// use agent::model::{Capabilities, ModelInfo};
@@ -394,8 +394,8 @@ impl ModelInfo {
         self
     }
 
-    /// Returns whether the provider can run this tool for the model, by the capabilities of the model. A tool that only one provider has
-    /// needs a model of this provider.
+    /// Returns whether the provider can run this tool for the model, by the [`capabilities`](Self::capabilities) of the model. A
+    /// [`ManagedTool::Other`] runs only at the provider that it names.
     ///
     /// ```
     /// use agent::model::{ManagedTool, ModelInfo};
@@ -417,14 +417,15 @@ impl ModelInfo {
         }
     }
 
-    /// Returns the messages of a conversation in the form in which they are sent to this model. An assistant calls this method itself. Any
-    /// other driver calls it before it creates a [`ModelRequest`].
+    /// Returns the messages of a conversation in the form in which they are sent to this model. An assistant calls this method itself.
+    /// Code that creates a [`ModelRequest`] without an assistant must call it first.
     ///
     /// * Replies that failed or were aborted, messages without content for a model, messages with unknown roles, and parts of
     ///   unknown kinds in replies are left out.
-    /// * Thinking and the provider data of parts are sent back only to the provider, protocol and model that created them. A reply that has
-    ///   no other content is left out. Opaque items and the provider data of calls and of whole messages are sent back to their provider
-    ///   over the same protocol, to any of its models. For other models, calls that the provider ran are described in a text.
+    /// * Thinking and the provider data of parts are sent back only to the provider, protocol and model that created them. A reply that
+    ///   has no other content is left out. `Content::Opaque` parts, and the provider data of calls and of whole messages, are sent back to
+    ///   their provider over the same protocol, to any of its models. For other models, calls that the provider ran are described in a
+    ///   text.
     /// * Messages before the newest summary that the provider wrote for this model are left out, except pinned messages, which follow the
     ///   summary.
     /// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for a call and its result, and unique in the request.
@@ -452,7 +453,6 @@ impl ModelInfo {
         HandOff::of(conversation, self.recipient()).messages().clone()
     }
 
-    /// Returns the recipient of a request to this model.
     pub(crate) fn recipient(&self) -> Recipient {
         let mut recipient = Recipient::new(&*self.provider, &*self.api, &*self.model);
         let Capabilities { images, documents, audio, .. } = self.capabilities;
@@ -479,7 +479,7 @@ impl ModelInfo {
 /// # Ok(()) }
 /// ```
 ///
-/// A custom driver sets the key and the attempt of the step, and declares that the driver itself retries:
+/// Code that calls models without an assistant sets the key and the attempt of the step, and declares that it retries by itself:
 ///
 /// ```
 /// use agent::model::StepCx;
@@ -502,14 +502,11 @@ pub struct StepCx {
     /// Whether the caller retries failed requests. If so, the client makes only one attempt, because the numbers of attempts would
     /// multiply.
     pub is_retried: bool,
-    /// The library's own listener to the HTTP exchanges of the step.
     #[cfg(feature = "http")]
     pub(crate) traffic: Option<crate::traffic::OnTraffic>,
-    /// The notices about the request. They are added before the request is sent.
     pub(crate) notices: RequestNotices,
-    /// The listener to the limits that the provider reports. It lowers the limits of a [limited](Model::limited) model.
+    /// The listener that adjusts the limits of a [limited](Model::limited) model to the limits that the provider reports.
     pub(crate) quota: Option<QuotaListener>,
-    /// The tracer of the requests of a fallback, if these requests are traced.
     pub(crate) tracer: Option<AttemptTracer>,
 }
 
@@ -519,7 +516,6 @@ impl StepCx {
         Self::of(CancelToken::new())
     }
 
-    /// Creates the context of a first attempt that this token cancels.
     pub(crate) fn of(cancel: CancelToken) -> Self {
         Self {
             key: None,

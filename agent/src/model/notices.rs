@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// A notice about a request. Notices are added before the request is sent, and journals keep them with the reply.
+/// A notice about a request. Journals store it with the reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "snake_case")]
 pub(crate) enum RequestNotice {
-    /// The request waited for a limit, for `waited_ms` milliseconds.
+    /// The request waited for a limit of the model or of the provider.
     Delayed { waited_ms: u64, limit: String },
     /// At least 80 % of a budget is spent.
     BudgetNear { key: String, budget: String, share: f64 },

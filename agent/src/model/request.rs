@@ -34,8 +34,8 @@ pub struct ModelRequest {
     pub tools: Arc<[ToolDefinition]>,
     /// Tools that the provider runs.
     pub managed_tools: Vec<ManagedTool>,
-    /// Whether providers should guarantee that calls fit their schemas, for the tools whose schemas allow this guarantee and that do not
-    /// [decide themselves](crate::tool::ToolOptions::strict). Arguments are checked in any case.
+    /// Whether providers should guarantee that calls fit their schemas. This setting is for tools whose schemas allow the guarantee and
+    /// that do not set [`strict`](crate::tool::ToolOptions::strict) themselves. Arguments are checked in any case.
     pub strict_tools: bool,
     /// Whether the examples of tools are added to their descriptions, for providers that have no field for examples.
     pub examples_in_descriptions: bool,
@@ -74,12 +74,12 @@ pub struct ModelRequest {
     /// reply. Only Anthropic and the Responses API support this setting. Other providers ignore it. See
     /// `ContextRules::compact_by_provider`.
     pub compact_at: Option<u64>,
-    /// Data about the request for the provider's own reports: `user_id`, and tags of the application. Data without a
-    /// field at the provider is refused before the request is sent, with the code `unsupported_metadata`.
+    /// Data about the request for the provider's own reports: `user_id`, and tags of the application. If the provider has no field for
+    /// some of the data, the request fails before it is sent, with the code `unsupported_metadata`.
     pub metadata: Map<String, Value>,
-    /// Settings that only one provider knows, by the name of the provider. The encoder of the provider adds them to the request body. If
-    /// the encoder has itself written a value under a key, the setting replaces this value, and null removes it. A null is sent only if the
-    /// encoder has written no value under the key, or if the list `$null` contains the key.
+    /// Settings that only one provider knows, by the name of the provider. They are added to the request body, and replace values that the
+    /// library wrote under the same keys. A null removes the value of the library. A null is sent only if the library wrote no value under
+    /// the key, or if the list `$null` contains the key.
     pub provider_options: Map<String, Value>,
 }
 
@@ -134,8 +134,8 @@ impl ModelRequest {
         self
     }
 
-    /// Sets whether providers should guarantee that calls fit their schemas, except for tools that
-    /// [decide themselves](crate::tool::ToolOptions::strict). Default: no.
+    /// Sets whether providers should guarantee that calls fit their schemas, except for tools that set
+    /// [`strict`](crate::tool::ToolOptions::strict) themselves. Default: no.
     pub fn with_strict_tools(mut self, strict: bool) -> Self {
         self.strict_tools = strict;
         self

@@ -47,7 +47,6 @@ pub struct ScriptedModel {
     fallback: Arc<Mutex<Option<FallbackReplies>>>,
 }
 
-/// The function that creates replies after the end of the script.
 enum FallbackReplies {
     Ready(Box<dyn FnMut(&ModelRequest) -> ScriptedReply + Send>),
     Future(Box<dyn FnMut(ModelRequest) -> BoxFuture<'static, ScriptedReply> + Send>),
@@ -233,7 +232,6 @@ impl ScriptedModel {
         lock(&self.state)
     }
 
-    /// Returns the next reply as a stream, and records the request.
     fn take_reply(&self, request: &ModelRequest) -> ScriptStream {
         let scripted = {
             let mut state = self.state();

@@ -39,7 +39,7 @@ type BoxedEvents = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + S
 /// Dropping the stream ends the exchange with the provider.
 #[must_use = "a stream does nothing until it is read"]
 pub struct ModelStream {
-    /// The events that this stream passes on, or `None` once it has ended, so that the connection is released.
+    /// `None` once the stream has ended, so that the connection is released.
     events: Option<BoxedEvents>,
     cancel: CancelToken,
     cancelled: Cancelled,
@@ -47,11 +47,10 @@ pub struct ModelStream {
     /// The events that the reader of this stream has not received yet.
     ready: VecDeque<ModelEvent>,
     arguments: Option<CallArguments>,
-    /// The reply's provider, protocol, model and additional fields, as a message without parts, if the events are passed on from another
-    /// stream. The source of the events fills the cell when a reply begins, fails or is dropped.
+    /// Set if the events come from the stream of another model. That stream fills the cell with the provider, protocol, model and
+    /// additional fields of its reply, when the reply begins, fails or is dropped.
     author: Option<Arc<OnceLock<AssistantMessage>>>,
     error: Option<ModelError>,
-    /// The function that is called once, when the reply is complete or has failed.
     #[cfg(feature = "studio")]
     on_end: Option<OnStreamEnd>,
 }
@@ -89,8 +88,7 @@ impl ModelStream {
         }
     }
 
-    /// Sets a function of this library that is called when the reply is complete or has failed. It is not called if this stream is dropped
-    /// before that.
+    /// Sets a function that is called when the reply is complete or has failed, but not if this stream is dropped before that.
     #[cfg(feature = "studio")]
     pub(crate) fn with_on_end(
         mut self,
@@ -130,8 +128,6 @@ impl ModelStream {
         self
     }
 
-    /// Sets the cell from which the stream takes the provider, protocol, model and additional fields of the reply. The source of the
-    /// events fills the cell when a reply begins, fails or is dropped.
     pub(super) fn with_author(mut self, author: Arc<OnceLock<AssistantMessage>>) -> Self {
         self.author = Some(author);
         self
@@ -192,7 +188,6 @@ impl ModelStream {
         self.accumulator.message()
     }
 
-    /// Returns a copy of the reply so far, without its parts.
     #[cfg(feature = "runtime")]
     pub(crate) fn without_parts(&mut self) -> AssistantMessage {
         self.accumulator.without_parts()
@@ -242,7 +237,7 @@ impl ModelStream {
         self.accumulator.into_message()
     }
 
-    /// Ends the exchange by dropping the events. Takes the author afterwards, because dropping the events may set the author.
+    /// Ends the exchange with the provider. The author is taken last, because dropping the events may set the author.
     pub(super) fn drop_events(&mut self) {
         drop(DropsQuietly(self.events.take()));
         self.take_author();
@@ -275,7 +270,6 @@ impl Stream for ModelStream {
                 return Poll::Ready(Some(Ok(event)));
             }
             let Some(events) = &mut this.events else { return Poll::Ready(None) };
-            // The token is polled only if no event is ready. After a cancellation, no further events are read.
             let next = if this.cancel.is_cancelled() { Poll::Pending } else { events.as_mut().poll_next(cx) };
             let Poll::Ready(next) = next else {
                 ready!(Pin::new(&mut this.cancelled).poll(cx));
@@ -326,7 +320,6 @@ impl fmt::Debug for ModelStream {
     }
 }
 
-/// A stream of events that are already available.
 struct ReadyEvents<I>(I);
 
 impl<I: Iterator<Item = Result<ModelEvent, ModelError>> + Unpin> Stream for ReadyEvents<I> {
@@ -337,7 +330,6 @@ impl<I: Iterator<Item = Result<ModelEvent, ModelError>> + Unpin> Stream for Read
     }
 }
 
-/// The events of a reply that arrives as a whole.
 struct WholeReply<F> {
     reply: Option<Pin<Box<F>>>,
     events: VecDeque<ModelEvent>,

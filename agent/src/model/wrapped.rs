@@ -1,4 +1,4 @@
-//! The reply of an inner model, for a model that passes on the events of this reply.
+//! The reply of an inner model whose events an outer model, such as a fallback, passes on.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use futures_core::Stream as _;
 use super::{AttemptTrace, ModelError, ModelErrorKind, ModelEvent, ModelStream};
 use crate::message::AssistantMessage;
 
-/// Writes the methods of [`Model`](super::Model) that a model passes on to the model in its field `model`.
+/// Forwards methods of [`Model`](super::Model) to the inner model in the field `model`.
 macro_rules! answered_by_model {
     () => {
         fn info(&self) -> &$crate::model::ModelInfo {
@@ -57,43 +57,36 @@ impl WrappedReply {
         Self { stream, ready: VecDeque::new(), trace: None }
     }
 
-    /// Sets the trace of the reply. `None` if the reply is not traced.
     pub(super) fn with_trace(mut self, trace: Option<Box<dyn AttemptTrace>>) -> Self {
         self.trace = trace;
         self
     }
 
-    /// Returns the message so far.
     pub(super) fn partial(&self) -> &AssistantMessage {
         self.stream.partial()
     }
 
-    /// Returns a message without content that has only the reply's provider, protocol, model and additional fields, such as the record of
-    /// attempts.
+    /// Returns the provider, protocol, model and additional fields of the reply, as a message without content.
     pub(super) fn author(&self) -> AssistantMessage {
         let AssistantMessage { provider, api, model, extra, .. } = self.stream.partial();
         let (provider, api, model, extra) = (provider.clone(), api.clone(), model.clone(), extra.clone());
         AssistantMessage { provider, api, model, extra, ..AssistantMessage::default() }
     }
 
-    /// Ends the exchange before the end of the reply. Returns the reply's provider, protocol, model and additional fields: see
-    /// [`author`](Self::author).
+    /// Ends the exchange before the end of the reply, and returns the [`author`](Self::author).
     pub(super) fn abandon(&mut self) -> AssistantMessage {
         self.stream.drop_events();
         self.author()
     }
 
-    /// Returns the number of events that wait to be passed on.
     pub(super) fn held(&self) -> usize {
         self.ready.len()
     }
 
-    /// Returns the next event that waits to be passed on.
     pub(super) fn pop(&mut self) -> Option<ModelEvent> {
         self.ready.pop_front()
     }
 
-    /// Reads the next event of the inner model, and records it in the trace.
     pub(super) fn poll_stream(&mut self, cx: &mut Context<'_>) -> Poll<NextEvent> {
         let Self { stream, trace: Some(trace), .. } = self else {
             return Pin::new(&mut self.stream).poll_next(cx);
@@ -114,7 +107,7 @@ impl WrappedReply {
         }
     }
 
-    /// Adds an event to the events that are passed on. Events do not contain all fields of a part, so the finished part replaces the event
+    /// Adds an event to the events that are passed on. Deltas do not contain all fields of a part, so the finished part replaces the event
     /// of its end. All parts are repeated before the stop event.
     pub(super) fn push(&mut self, event: ModelEvent) {
         let content = &self.stream.partial().content;

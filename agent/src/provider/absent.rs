@@ -3,7 +3,6 @@
 use super::BuildModelError;
 use crate::model::{Model, ModelRequest, ModelStream, StepCx};
 
-/// The model type of builds without a provider. It has no values, because no model can be created.
 #[derive(Clone, Debug)]
 pub(crate) enum NoModel {}
 
@@ -13,7 +12,6 @@ impl Model for NoModel {
     }
 }
 
-/// Returns the error for a model in builds without a provider.
 pub(crate) fn model(name: &str) -> Result<NoModel, BuildModelError> {
     let provider = name.split_once('/').map_or(name, |(provider, _)| provider);
     Err(BuildModelError::no_provider(provider, &[], None))

@@ -1,4 +1,4 @@
-//! The bodies of requests: JSON text in segments. Requests of one conversation share segments.
+//! The bodies of requests: JSON text in segments that the requests of one conversation share.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -10,29 +10,26 @@ use serde_json::Value;
 use super::parts::{JsonObject, add_options, is_null, merge_options};
 use crate::message::kept::TextSegment;
 
-/// The body of a request: JSON text.
+/// The body of a request. Requests of one conversation share the segments that contain the messages sent before.
 ///
-/// The text consists of segments. Requests of one conversation share the segments that contain the messages sent before. The `Debug` form
-/// shows only the length of the text, because arguments may contain secrets.
+/// `Debug` shows only the length of the text, because arguments may contain secrets.
 #[derive(Clone)]
 pub(super) struct RequestBody {
     segments: Vec<TextSegment>,
 }
 
 impl RequestBody {
-    /// Returns the length of the text, in bytes.
     pub(super) fn len(&self) -> usize {
         self.segments.iter().map(|segment| segment.as_str().len()).sum()
     }
 
-    /// Returns the whole text, as it is sent.
     pub(super) fn text(&self) -> String {
         let mut text = String::with_capacity(self.len());
         self.segments.iter().for_each(|segment| text.push_str(segment.as_str()));
         text
     }
 
-    /// Returns the parsed text, to inspect it, or null if the text is not JSON. Sending a request does not parse its text.
+    /// Returns the parsed text, to inspect it, or null if the text is not JSON.
     pub(super) fn value(&self) -> Value {
         serde_json::from_str(&self.text()).unwrap_or_default()
     }
@@ -50,7 +47,6 @@ impl fmt::Debug for RequestBody {
     }
 }
 
-/// Compares the texts.
 impl PartialEq for RequestBody {
     fn eq(&self, other: &Self) -> bool {
         self.len() == other.len() && self.text() == other.text()
@@ -76,25 +72,21 @@ impl BodyFields {
         self.lists.push((key, items));
     }
 
-    /// Adds the caller's options: see [`add_options`].
     pub(super) fn add_options(&mut self, options: Option<&Value>) {
         self.remove_replaced(options);
         add_options(&mut self.fields, options);
     }
 
-    /// Adds the caller's options: see [`merge_options`].
     pub(super) fn merge_options(&mut self, options: Option<&Value>) {
         self.remove_replaced(options);
         merge_options(&mut self.fields, options);
     }
 
-    /// Removes the text of each list that the caller's options replace or remove.
     fn remove_replaced(&mut self, options: Option<&Value>) {
         let Some(options) = options else { return };
         self.lists.retain(|(key, _)| options.get(*key).is_none() && !is_null(options, key));
     }
 
-    /// Writes all fields as JSON text.
     pub(super) fn into_body(self) -> RequestBody {
         let (mut segments, mut text) = (Vec::new(), String::from("{"));
         for (key, value) in &self.fields {
@@ -153,7 +145,6 @@ pub(super) fn write_text(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Returns the position of the first byte that JSON escapes.
 fn find_escaped(bytes: &[u8]) -> Option<usize> {
     const BLOCK: usize = 16;
     let is_escaped = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
@@ -164,7 +155,6 @@ fn find_escaped(bytes: &[u8]) -> Option<usize> {
     rest.iter().position(is_escaped).map(|at| plain + at)
 }
 
-/// Writes a prefix and the lines after it as one JSON string. Line breaks separate the lines.
 pub(super) fn write_lines(out: &mut String, prefix: &str, lines: &[&str]) {
     match lines {
         [line] if prefix.is_empty() => write_text(out, line),
@@ -172,7 +162,7 @@ pub(super) fn write_lines(out: &mut String, prefix: &str, lines: &[&str]) {
     }
 }
 
-/// Writes the items of a list of tools, without brackets: first the tools that are already text, then the tools that are values.
+/// Writes the items of a list of tools, without the brackets of the list.
 pub(super) fn tool_list(texts: &[Arc<str>], values: &[Value]) -> Vec<TextSegment> {
     let length: usize = texts.iter().map(|text| text.len() + 1).sum();
     let mut list = String::with_capacity(length);

@@ -58,14 +58,13 @@ pub enum BuildModelError {
 crate::error_text::debug_is_the_sentence!(BuildModelError);
 
 impl BuildModelError {
-    /// Creates the error for a provider that is not one of `known`.
     pub(super) fn no_provider(name: &str, known: &[&str], suggestion: Option<&str>) -> Self {
         let problem = format!("there is no provider `{name}`{}", feature_advice(name));
         Self::Unknown { message: format!("{problem}{}{}", advice(known), hint(suggestion)) }
     }
 
-    /// Creates the error for a name from which no model follows: the model after `/` is empty, or there is no `/` and the provider has no
-    /// default model. `variable` is the variable that would set the default.
+    /// Creates the error for a name without a model: `openai/`, or `openai` if there is no default model. `variable` is the environment
+    /// variable that sets the default model.
     #[cfg(feature = "http")]
     pub(super) fn no_model(name: &str, variable: &str, known: &[&str]) -> Self {
         let problem = format!("`{name}` names no model, and {variable} is not set");
@@ -84,7 +83,6 @@ fn hint(suggestion: Option<&str>) -> String {
     suggestion.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
 }
 
-/// Returns advice to switch on the feature that a provider may need, or an empty text if no feature can be missing.
 fn feature_advice(name: &str) -> &'static str {
     match name {
         "anthropic" if cfg!(not(feature = "anthropic")) => ": switch on the feature `anthropic` of `agent`",

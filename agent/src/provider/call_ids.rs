@@ -1,4 +1,4 @@
-//! Maps the ids of calls for providers that accept only some ids.
+//! Replaces the ids of tool calls that a provider does not accept, for example because of their characters or their length.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -7,20 +7,18 @@ use std::sync::Arc;
 
 use crate::message::{AssistantMessage, Message, MessageList};
 
-/// The ids that a request uses for calls and their results. All uses of an id map to the same new id, and different ids map to different
-/// new ids.
+/// The ids that a request uses for calls and their results. Different ids stay different.
 ///
 /// New ids are assigned in the order of the conversation, so that they do not change while the conversation grows.
 pub(super) struct CallIds {
     changed: HashMap<String, String>,
 }
 
-/// The number of additional candidates for a new id. For each call, [`CallIds::new`] tries as many candidates as there are ids in use, and
-/// this many more, because a candidate may repeat an earlier one. If no candidate is free, the id is not changed.
+/// The number of candidates for a new id that are tried in addition to one for each id in use, because candidates may repeat. If no
+/// candidate is free, the id is not changed.
 const MAX_REPEATED: usize = 1000;
 
 impl CallIds {
-    /// Creates a map that changes no id.
     pub(super) fn unchanged() -> Self {
         Self { changed: HashMap::new() }
     }
@@ -29,7 +27,6 @@ impl CallIds {
         self.changed.is_empty()
     }
 
-    /// Returns whether the provider accepts all call ids in these messages unchanged. If so, no new ids need to be assigned.
     pub(super) fn are_fine(
         messages: &[Arc<Message>],
         is_fine: impl Fn(&str, Option<&AssistantMessage>) -> bool,
@@ -41,8 +38,8 @@ impl CallIds {
         })
     }
 
-    /// Assigns the ids of a conversation. `fit` proposes an id that the provider accepts: the original id, if possible. The arguments of
-    /// `fit` are the original id, the reply that made the call, and the number of proposals for this id that were already in use.
+    /// Assigns the ids of a conversation. `fit` proposes an id that the provider accepts: the unchanged id, if possible. The arguments of
+    /// `fit` are the id, the reply that made the call, and the number of earlier proposals for this id, which were all in use.
     pub(super) fn new(
         messages: &MessageList,
         fit: impl Fn(&str, Option<&AssistantMessage>, u32) -> String,
@@ -52,7 +49,7 @@ impl CallIds {
             if !known.insert(id.to_owned()) {
                 return;
             }
-            // There are more proposals than ids in use. If all proposals differ, one of them is therefore free.
+            // There are more candidates than ids in use. One candidate is therefore free, unless candidates repeat.
             let count = u32::try_from(taken.len().saturating_add(MAX_REPEATED)).unwrap_or(u32::MAX);
             let mut candidates = (0..count).map(|number| fit(id, maker, number));
             let free = candidates.find(|fitting| taken.insert(fitting.clone()));

@@ -72,7 +72,6 @@ pub struct Prices {
     pub cache_read: f64,
     /// Price of tokens written to the cache.
     pub cache_write: f64,
-    /// The surcharge for long requests, which [`above`](Self::above) sets.
     long: Option<LongRequest>,
 }
 
@@ -83,7 +82,6 @@ struct LongRequest {
     above: u64,
     /// Factor for the prices of the request's tokens, including reads from and writes to the cache.
     input_factor: f64,
-    /// Factor for the price of the reply's tokens.
     output_factor: f64,
 }
 
@@ -140,15 +138,15 @@ impl Prices {
     }
 }
 
-/// A family of models: provider, name, context window, maximum number of tokens of a reply (0 if unknown), and prices.
+/// The facts about a model and its snapshots: provider, name, context window, maximum number of tokens of a reply (0 if unknown), and
+/// prices.
 type Row = (&'static str, &'static str, u64, u64, Prices);
 
-/// Creates prices for input, output, cache reads and cache writes.
 const fn each(input: f64, output: f64, read: f64, write: f64) -> Prices {
     Prices::new(input, output).with_cache(read, write)
 }
 
-/// Creates prices for input, output and cache reads. A cache write costs as much as input.
+/// Creates prices without an extra price for cache writes, which then cost as much as input.
 const fn reading(input: f64, output: f64, read: f64) -> Prices {
     each(input, output, read, input)
 }
@@ -158,7 +156,7 @@ const fn openai(prices: Prices) -> Prices {
     prices.above(272_000, 2.0, 1.5)
 }
 
-/// The families of models with built-in facts.
+/// The models with built-in facts.
 ///
 /// Source: the price and model pages of the providers, as the table in `LiteLLM` 1.106.2 quotes them. The figures were compared with that
 /// table on 2026-11-22. Models that were withdrawn by then, and figures for which the table names no source, are left out.
@@ -243,21 +241,19 @@ const ROWS: &[Row] = &[
     ("zai", "glm-5.2", 1_000_000, 128_000, reading(1.4, 4.4, 0.26)),
 ];
 
-/// Returns the prices of all rows, each with its name in the form `provider/model`.
 #[cfg(all(test, feature = "runtime"))]
 pub(crate) fn all_prices() -> impl Iterator<Item = (String, Prices)> {
     ROWS.iter().map(|(provider, model, _, _, prices)| (format!("{provider}/{model}"), *prices))
 }
 
 fn row(provider: &str, model: &str) -> Option<&'static Row> {
-    // The suffix `-responses` names a protocol, and a provider has the same models in all its protocols.
+    // `openai-responses` has the models of `openai`: the suffix only names a protocol.
     let provider = provider.strip_suffix("-responses").unwrap_or(provider);
     ROWS.iter().find(|row| row.0 == provider && is_of(model, row.1))
 }
 
-/// Returns whether a model belongs to a family. The name of the model is the name of the family, to which `-latest` or a snapshot may be
-/// added. A snapshot is a date or a number, and begins with at least three digits. One or two digits after the family's name are another
-/// version, whose facts are unknown.
+/// Returns whether `model` is `family` or one of its snapshots, for example with the suffix `-20250929`, `@20251001` or `-latest`. One or
+/// two digits after the name are another version, whose facts are unknown.
 fn is_of(model: &str, family: &str) -> bool {
     model.strip_prefix(family).is_some_and(|rest| {
         let snapshot = rest.strip_prefix(['-', '@']).is_some_and(|rest| {
@@ -268,7 +264,6 @@ fn is_of(model: &str, family: &str) -> bool {
     })
 }
 
-/// Returns the built-in prices of a model, or `None` if there are none. The form of `name` is `provider/model`.
 #[cfg(feature = "runtime")]
 pub(super) fn known_prices(name: &str) -> Option<Prices> {
     let (provider, model) = name.split_once('/')?;
@@ -276,7 +271,6 @@ pub(super) fn known_prices(name: &str) -> Option<Prices> {
     Some(*prices)
 }
 
-/// Returns the built-in facts about a model, or `None` if there are none. The form of `name` is `provider/model`.
 #[cfg(feature = "http")]
 pub(super) fn known(name: &str) -> Option<ModelFacts> {
     let (provider, model) = name.split_once('/')?;
@@ -288,8 +282,7 @@ pub(super) fn known(name: &str) -> Option<ModelFacts> {
     })
 }
 
-/// Returns the provider that the beginning of a model's name indicates, or `None` if it indicates none. `model` has no
-/// provider in front of it.
+/// Guesses the provider of a model from the beginning of the model's name.
 #[cfg(feature = "http")]
 pub(super) fn provider_of(model: &str) -> Option<&'static str> {
     let begins = |words: &[&str]| words.iter().any(|word| model.starts_with(word));
@@ -363,7 +356,7 @@ mod tests {
         assert_eq!((cost.cache_read, cost.cache_write, cost.output), (0.05, 0.4, 8.0));
     }
 
-    /// Each row must be found, so no earlier row may hide it, and its numbers must be plausible, which finds typing errors.
+    /// An earlier row can hide a later one, and numbers can have typing errors.
     #[test]
     fn every_row_is_found_and_says_what_can_be() {
         for (provider, family, window, longest, prices) in ROWS {

@@ -1,4 +1,4 @@
-//! Converts the errors of all providers: creates a [`ModelError`] from the report in a body, the status and the headers.
+//! Creates a [`ModelError`] from the response of any provider: from the error in the body, the status and the headers.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -9,7 +9,6 @@ use serde_json::Value;
 use super::protocol::HttpResponse;
 use crate::model::{ModelError, ModelErrorKind};
 
-/// The details of an error that a provider reported.
 #[derive(Debug, Default)]
 pub(super) struct ErrorReport {
     pub(super) message: Option<String>,
@@ -23,10 +22,9 @@ pub(super) struct ErrorReport {
     pub(super) request_id: Option<String>,
 }
 
-/// A function that reads the report in the body of a provider's error. Error handling differs between providers only in this function.
+/// A function that reads the error in a body. Error handling differs between providers only in this function.
 pub(super) type ReadReport = fn(&Value) -> ErrorReport;
 
-/// Creates the error of a response with an error status.
 pub(super) fn response_error(response: &HttpResponse<'_>, read: ReadReport) -> ModelError {
     from_response(response, read(&parse_error_body(response.body)))
 }
@@ -36,7 +34,6 @@ pub(super) fn event_error(event: &Value, read: ReadReport) -> ModelError {
     from_event(read(event), event)
 }
 
-/// Returns the kind of error that a status alone indicates.
 pub(super) fn kind_of_status(status: u16) -> ModelErrorKind {
     use ModelErrorKind as K;
     match status {
@@ -50,9 +47,8 @@ pub(super) fn kind_of_status(status: u16) -> ModelErrorKind {
     }
 }
 
-/// Combines the reported kind and the status. Some servers report `Server` or `InvalidRequest` for every error. A status below 500
-/// therefore takes precedence over `Server`, and the status of a bad key or a rate limit takes precedence over `InvalidRequest`. In all
-/// other cases, a reported kind takes precedence.
+/// Chooses between the kind that the server reported and the kind that the status indicates. The reported kind usually takes precedence,
+/// but some servers report `Server` or `InvalidRequest` for every error.
 fn combine_kinds(status: u16, report: Option<ModelErrorKind>) -> ModelErrorKind {
     use ModelErrorKind as K;
     let by_status = kind_of_status(status);
@@ -63,7 +59,6 @@ fn combine_kinds(status: u16, report: Option<ModelErrorKind>) -> ModelErrorKind 
     }
 }
 
-/// Creates the error of a response from its report, status, headers and body.
 pub(super) fn from_response(response: &HttpResponse<'_>, report: ErrorReport) -> ModelError {
     let status = response.status;
     let kind = combine_kinds(status, report.kind);
@@ -91,8 +86,7 @@ pub(super) fn from_response(response: &HttpResponse<'_>, report: ErrorReport) ->
         Some("false") => Some(false),
         _ => None,
     };
-    // If neither the header nor the report decides, the status decides, whatever the kind of error is. Timeouts, conflicts, rate limits and
-    // server errors may be retried.
+    // The status decides, not the kind of the error: timeouts, conflicts, rate limits and server errors may be retried.
     let by_status = (matches!(status, 408 | 409 | 429) || status >= 500).then_some(true);
     match by_header.or(report.retryable).or(by_status) {
         Some(retryable) => error.with_retryable(retryable),
@@ -100,8 +94,8 @@ pub(super) fn from_response(response: &HttpResponse<'_>, report: ErrorReport) ->
     }
 }
 
-/// Parses the body of an error: as JSON, as the first JSON in an event stream, or as plain text. Plain text becomes a string of at most
-/// `MAX_WORDS` characters. An empty body, an HTML page and malformed JSON become null.
+/// Parses the body of an error: as JSON, as the first JSON in an event stream, or as plain text. An empty body, an HTML page and malformed
+/// JSON become null.
 pub(super) fn parse_error_body(body: &[u8]) -> Value {
     let text = String::from_utf8_lossy(body);
     let text = text.trim_start_matches('\u{feff}').trim();
@@ -131,8 +125,7 @@ pub(super) fn find_error(value: &Value) -> Option<&Value> {
     })
 }
 
-/// Finds the message in the body of an error: the body itself if it is a text, or else the first text in the fields that servers use for
-/// messages, at most 6 levels deep.
+/// Finds the message in the body of an error. Servers put the message in different fields, at different depths.
 pub(super) fn find_message(body: &Value) -> Option<String> {
     fn find(value: &Value, depth: usize) -> Option<String> {
         match value {
@@ -163,7 +156,6 @@ pub(super) fn from_text(text: &str) -> ModelError {
 const REQUEST_IDS: [&str; 5] =
     ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid", "cf-ray"];
 
-/// Adds the provider's request id, if the error has none and the response has one.
 pub(super) fn with_request_id(error: ModelError, response: &HttpResponse<'_>) -> ModelError {
     let id = REQUEST_IDS.iter().find_map(|name| response.header(name));
     match id {
@@ -195,7 +187,7 @@ fn from_event(report: ErrorReport, raw: &Value) -> ModelError {
     }
 }
 
-/// Returns the delay that the headers of a response ask for: `retry-after-ms`, or else `retry-after` in seconds or as a date.
+/// Reads `retry-after-ms` in milliseconds, or else `retry-after` in seconds or as a date.
 fn retry_after(response: &HttpResponse<'_>, now: SystemTime) -> Option<Duration> {
     let number = |text: &str, unit: f64| {
         let number: f64 = text.trim().parse().ok()?;
@@ -211,7 +203,6 @@ fn retry_after(response: &HttpResponse<'_>, now: SystemTime) -> Option<Duration>
     })
 }
 
-/// Creates the error for a body that is not a reply.
 pub(super) fn not_a_reply(body: &[u8], why: &str) -> ModelError {
     let text = String::from_utf8_lossy(body);
     let text = text.trim();
@@ -225,7 +216,6 @@ pub(super) fn not_a_reply(body: &[u8], why: &str) -> ModelError {
     if text.is_empty() { error.with_retryable(true) } else { error }
 }
 
-/// Parses an event of a stream as JSON.
 pub(super) fn parse_event(event: &super::sse::SseEvent<'_>) -> Result<Value, ModelError> {
     if event.is_lossy {
         return Err(ModelError::protocol("an event of the stream is not UTF-8").with_body(event.data));

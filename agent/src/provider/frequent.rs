@@ -1,8 +1,8 @@
-//! Reads the frequent events of streams, which are deltas of texts, thoughts and arguments, without building a JSON value.
+//! A fast path for the most frequent events of streams: small pieces of text, thinking or arguments. It reads an event into a type that
+//! borrows from the event, without building a [`Value`](serde_json::Value).
 //!
-//! A decoder reads a frequent event as a borrowed type that refuses unknown fields and fields of other types. An event that this type
-//! refuses is read as a [`Value`](serde_json::Value), so nothing is lost, and malformed JSON fails with the usual error. No field is
-//! skipped, because `serde_json` checks skipped values less strictly than values that it reads.
+//! Such a type refuses unknown fields, and the decoder then reads the event as a `Value`, so nothing is lost. No field is skipped, because
+//! `serde_json` checks skipped values less strictly than values that it reads.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -30,7 +30,7 @@ impl Text<'_> {
     }
 }
 
-/// A structure that is read only from a JSON object. A derived `Deserialize` alone accepts lists, too.
+/// A structure that is read only from a JSON object. The derived `Deserialize` of a structure also accepts a list.
 #[derive(Debug)]
 pub(super) struct Object<T>(pub(super) T);
 
@@ -57,12 +57,11 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 /// The type of a field that must be null or absent.
 pub(super) type Nothing = ();
 
-/// Returns whether an optional text is present and not empty.
 pub(super) fn has_text(text: Option<&Text<'_>>) -> bool {
     text.is_some_and(|text| !text.as_str().is_empty())
 }
 
-/// Reads an event as `T`. Returns `None` if the data is not an object that fits `T`, or is not UTF-8, or if the event is named `error`.
+/// Reads an event as `T`. If this returns `None`, the caller has to read the event as a `Value`.
 pub(super) fn read<'a, T: Deserialize<'a>>(event: &SseEvent<'a>) -> Option<T> {
     if event.is_lossy || event.event == "error" || generalizes() {
         return None;
@@ -70,8 +69,8 @@ pub(super) fn read<'a, T: Deserialize<'a>>(event: &SseEvent<'a>) -> Option<T> {
     serde_json::from_str::<Object<T>>(event.data).ok().map(|object| object.0)
 }
 
-/// Returns whether JSON text that was skipped can be parsed later without an error, although `serde_json` did not check it fully. That is
-/// certain if the text has at most `MAX_DEPTH` levels, no escapes, and only unsigned whole numbers of at most `MAX_DIGITS` digits.
+/// Returns whether the text of a [`RawValue`](serde_json::value::RawValue) is certain to parse later. In a raw value, `serde_json` does
+/// not check the depth, the size of numbers, or all escapes.
 pub(super) fn is_simple_json(text: &str) -> bool {
     const MAX_DEPTH: usize = 8;
     const MAX_DIGITS: usize = 15;
@@ -112,7 +111,7 @@ pub(super) fn is_simple_json(text: &str) -> bool {
 
 #[cfg(test)]
 thread_local! {
-    /// Whether all events are read as values. Tests set it to compare both ways of reading an event.
+    /// Whether all events are read as `Value`. Tests set this to compare both ways of reading an event.
     pub(super) static GENERAL_ONLY: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 

@@ -53,8 +53,7 @@ pub(super) struct ManagedCall<'a> {
 }
 
 impl<'a> ManagedCall<'a> {
-    /// Returns the calls of the provider's tools in a reply, in order, each with its result, if the reply contains the result. A result
-    /// without a call is returned, too.
+    /// Returns the calls in a reply, each with its result, if there is one. A result without a call is returned, too.
     pub(super) fn all(reply: &'a AssistantMessage) -> Vec<Self> {
         let mut calls: Vec<Self> = Vec::new();
         for tool in reply.content.iter().filter_map(|part| match &part.content {
@@ -77,7 +76,6 @@ impl<'a> ManagedCall<'a> {
         calls
     }
 
-    /// Returns the provider's name of the tool.
     pub(super) fn name(&self) -> &'a str {
         self.call.or(self.result).map_or("", |tool| tool.name.as_str())
     }
@@ -94,30 +92,27 @@ impl<'a> ManagedCall<'a> {
         self.result.or(self.call).is_some_and(|tool| tool.is_error)
     }
 
-    /// Returns the provider's error code from a field of the output if the call failed, or `failed` if the field has no code. Returns
-    /// `None` if the call did not fail.
+    /// Returns the provider's error code in the field `key` of the output, or `None` if the call did not fail.
     pub(super) fn error(&self, key: &str) -> Option<String> {
         self.is_error().then(|| some_text(self.output(), key).unwrap_or("failed").to_owned())
     }
 }
 
-/// Returns whether a part is the result of a call. The part must have no input. If the call has no id, the part must have the name of the
-/// call. The caller has checked that the part and the call have the same id.
+/// Returns whether a part is the result of a call. The caller has checked that their ids are equal. If both have no id, their names must
+/// be equal.
 fn is_result_of(call: &ProviderTool, result: &ProviderTool) -> bool {
     result.input.is_none() && (call.id.is_some() || call.name == result.name)
 }
 
-/// Returns the list in a field, or an empty list.
 pub(super) fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
     value.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Returns the strings of the list in a field.
 pub(super) fn texts(value: &Value, key: &str) -> Vec<String> {
     list(value, key).iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Creates a source from a page. The parameters `url` and `title` are the keys of the page's fields. Returns `None` if the page has no URL.
+/// Creates a source from a page. `url` and `title` are the keys of the page's fields.
 pub(super) fn source(page: &Value, url: &str, title: &str) -> Option<ResourceLink> {
     let mut source = ResourceLink::new(some_text(page, url)?);
     source.title = some_text(page, title).map(str::to_owned);
@@ -144,7 +139,6 @@ pub(super) fn add_cited(results: &mut Vec<ManagedResult>, cited: impl IntoIterat
     }
 }
 
-/// Adds the images in a reply as results of image generation.
 pub(super) fn add_generated_images(results: &mut Vec<ManagedResult>, reply: &AssistantMessage) {
     results.extend(reply.content.iter().filter_map(|part| match &part.content {
         Content::Image(image) => {

@@ -1,5 +1,5 @@
-//! The media types that protocols accept. No part is sent under a wrong type. A part of another type is refused before the request is sent.
-//! In a result, a description replaces the part instead.
+//! Checks that a protocol accepts the media types of parts. A request with a part of another type is refused before it is sent. In a
+//! result, a description replaces the part instead.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -12,7 +12,6 @@ use crate::model::{ModelError, ModelErrorKind};
 /// The image types that most providers accept.
 pub(super) const IMAGES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-/// A part that a protocol does not accept.
 #[derive(Debug)]
 pub(super) enum UnsupportedPart {
     /// The protocol accepts no part of this kind.
@@ -22,7 +21,6 @@ pub(super) enum UnsupportedPart {
 }
 
 impl UnsupportedPart {
-    /// Creates the error of a request that contains this part. `protocol` is the name of the protocol that does not accept it.
     pub(super) fn to_error(&self, protocol: &str) -> ModelError {
         let error =
             ModelError::new(ModelErrorKind::InvalidRequest, format!("{protocol} does not take {self}"));
@@ -58,8 +56,8 @@ impl fmt::Display for UnsupportedPart {
     }
 }
 
-/// Replaces each part of a result that the protocol does not accept with a description of the part. If such a part made the request fail
-/// instead, the conversation would become unusable.
+/// Replaces each part of a result that the protocol does not accept with a description. If the part made the request fail instead, the
+/// conversation could not continue.
 pub(super) fn describe_unsupported<'p, W>(
     parts: &'p [Part],
     protocol: &str,
@@ -77,7 +75,7 @@ pub(super) fn describe_unsupported<'p, W>(
     parts.iter().map(|part| words(part).unwrap_or_else(|| part.clone())).collect()
 }
 
-/// Returns the media type in its usual spelling and without parameters, or `None` if the media have no media type, or an empty one.
+/// Returns the media type in its usual spelling and without parameters, if there is one.
 pub(super) fn media_type(media: &Media) -> Option<String> {
     let given = media.mime_type.as_deref()?;
     let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -124,14 +122,12 @@ pub(super) fn check_media<'m>(
     Ok(Cow::Owned(Media { mime_type: mime, ..media.clone() }))
 }
 
-/// Returns the text of a document, which every protocol accepts. Returns `None` if the document is not in memory, is not of a text type, or
-/// is not UTF-8.
+/// Returns the text of a document, which every protocol accepts, or `None` if the document is not a text in memory.
 pub(super) fn document_text(media: &Media) -> Option<&str> {
     let MediaSource::Data(bytes) = &media.source else { return None };
     if is_text(&media_type(media)?) { str::from_utf8(bytes).ok() } else { None }
 }
 
-/// Returns whether documents of this type are text.
 fn is_text(mime: &str) -> bool {
     const TEXTS: [&str; 9] = [
         "application/json",
@@ -152,7 +148,7 @@ fn is_text(mime: &str) -> bool {
         || mime.ends_with("+yaml")
 }
 
-/// Returns the name of a document, or else `document` with the ending of its media type, if a usual ending is known.
+/// Returns the name of a document, or a name such as `document.pdf` if it has none.
 pub(super) fn file_name(media: &Media) -> Cow<'_, str> {
     if let Some(name) = &media.name {
         return name.into();

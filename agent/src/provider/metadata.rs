@@ -9,7 +9,7 @@ use crate::model::{ModelError, ModelErrorKind, ModelRequest};
 /// The key of the user's id in the metadata. Every provider except Gemini has a field for the id.
 const USER_ID: &str = "user_id";
 
-/// OpenAI's limits of metadata: the number of entries, and the numbers of characters of a key and of a value.
+/// OpenAI's limits of metadata: entries, characters of a key, and characters of a value.
 ///
 /// Source: `metadata` in OpenAI's [reference](https://platform.openai.com/docs/api-reference/responses/create).
 const MAX_TAGS: usize = 16;
@@ -20,10 +20,6 @@ fn invalid(text: String) -> ModelError {
     ModelError::new(ModelErrorKind::InvalidRequest, text).with_code("unsupported_metadata")
 }
 
-/// Returns the id of the user, if the metadata contains one.
-///
-/// # Errors
-/// Fails when the id is not a text.
 pub(super) fn user_id(request: &ModelRequest) -> Result<Option<&str>, ModelError> {
     match request.metadata.get(USER_ID) {
         None => Ok(None),
@@ -32,10 +28,7 @@ pub(super) fn user_id(request: &ModelRequest) -> Result<Option<&str>, ModelError
     }
 }
 
-/// Returns the metadata other than the id of the user, for OpenAI.
-///
-/// # Errors
-/// Fails when the metadata exceed OpenAI's limits, or a value is not a text.
+/// Returns the metadata other than the user's id, checked against OpenAI's limits.
 pub(super) fn tags(request: &ModelRequest) -> Result<Map<String, Value>, ModelError> {
     let tags: Map<String, Value> = others(request).map(|(key, value)| (key.clone(), value.clone())).collect();
     if tags.len() > MAX_TAGS {
@@ -60,20 +53,17 @@ fn others(request: &ModelRequest) -> impl Iterator<Item = (&String, &Value)> {
     request.metadata.iter().filter(|(key, _)| *key != USER_ID)
 }
 
-/// Creates the error for metadata that a protocol does not accept.
 pub(super) fn refusal(tags: &Map<String, Value>, protocol: &str, why: &str) -> ModelError {
     let keys: Vec<String> = tags.keys().map(|key| format!("`{key}`")).collect();
     invalid(format!("{protocol} does not take the metadata {}: {why}", keys.join(", ")))
 }
 
-/// Fails if the metadata has a key other than `user_id`.
 pub(super) fn refuse_others(request: &ModelRequest, protocol: &str) -> Result<(), ModelError> {
     let others: Map<String, Value> =
         others(request).map(|(key, value)| (key.clone(), value.clone())).collect();
     if others.is_empty() { Ok(()) } else { Err(refusal(&others, protocol, "it takes only `user_id`")) }
 }
 
-/// Fails if the request has any metadata.
 pub(super) fn refuse_all(request: &ModelRequest, protocol: &str) -> Result<(), ModelError> {
     if request.metadata.is_empty() {
         return Ok(());

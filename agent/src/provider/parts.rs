@@ -1,4 +1,4 @@
-//! Conversions between the JSON of providers and parts, which all protocols use.
+//! Conversions between the JSON of providers and [`Part`]s, for all protocols.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -10,15 +10,14 @@ use crate::message::{
 
 pub(super) type JsonObject = Map<String, Value>;
 
-/// The text of the user message that is put before a conversation that the assistant begins. Some protocols require such a message.
+/// The text of the user message that is sent before a conversation that begins with the assistant. Some protocols require it.
 pub(super) const OPENING: &str = "[The conversation shown here begins with the assistant.]";
 
-/// Creates an object. Unlike `json!`, this function moves the values, because schemas, arguments and encoded media are long.
+/// Creates an object. Unlike `json!`, moves the values instead of copying them, because schemas, arguments and encoded media are long.
 pub(super) fn object<const N: usize>(fields: [(&str, Value); N]) -> JsonObject {
     fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// Removes and returns a string field. A field that is not a string stays.
 pub(super) fn take_text(object: &mut JsonObject, key: &str) -> Option<String> {
     match object.get_mut(key) {
         Some(Value::String(text)) => {
@@ -30,12 +29,10 @@ pub(super) fn take_text(object: &mut JsonObject, key: &str) -> Option<String> {
     }
 }
 
-/// Returns a string field, or `None` if the field is missing or is not a string.
 pub(super) fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     value.get(key).and_then(Value::as_str)
 }
 
-/// Returns a string field that is not empty.
 pub(super) fn some_text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     text(value, key).filter(|text| !text.is_empty())
 }
@@ -51,7 +48,6 @@ pub(super) fn count(value: &Value) -> Option<u64> {
     }
 }
 
-/// Returns the number of tokens in a nested field. `path` lists the keys that lead to the field.
 pub(super) fn count_at(value: &Value, path: &[&str]) -> Option<u64> {
     path.iter().try_fold(value, |value, key| value.get(key)).and_then(count)
 }
@@ -76,8 +72,8 @@ pub(super) enum JsonSource {
     Request,
 }
 
-/// Adds `rest` to a part as provider data: the fields of an object that remain after the part was read from it. If no field remains, a part
-/// of a request gets empty provider data, and a part of a reply gets none.
+/// Adds to a part, as provider data, the fields of its object that were not read. If there are none, a part of a request gets empty
+/// provider data, and a part of a reply gets none.
 pub(super) fn with_rest(part: Part, provider: &str, rest: JsonObject, source: JsonSource) -> Part {
     if rest.is_empty() && source == JsonSource::Reply {
         part
@@ -86,7 +82,7 @@ pub(super) fn with_rest(part: Part, provider: &str, rest: JsonObject, source: Js
     }
 }
 
-/// Adds a part's provider data to the object that is sent to the provider. Objects are merged key by key; other values are replaced.
+/// Merges a part's provider data into the object that is sent to the provider.
 pub(super) fn add_rest(object: &mut JsonObject, rest: Option<&Value>) {
     let Some(rest) = rest.and_then(Value::as_object) else { return };
     for (key, value) in rest {
@@ -99,10 +95,10 @@ pub(super) fn add_rest(object: &mut JsonObject, rest: Option<&Value>) {
     }
 }
 
-/// The key in the provider data of a reply that marks the reply as the first message of a request.
+/// The key in a reply's provider data that marks the first message of a recorded request.
 const FIRST: &str = "first";
 
-/// Records that a request begins with the assistant, so that the encoder puts no message of the user before it.
+/// Records that a request begins with the assistant, so that the encoder does not put [`OPENING`] before it.
 pub(super) fn mark_assistant_first(messages: &mut [Message], provider: &str) {
     if let Some(Message::Assistant(reply)) = messages.first_mut() {
         let data = reply
@@ -114,15 +110,14 @@ pub(super) fn mark_assistant_first(messages: &mut [Message], provider: &str) {
     }
 }
 
-/// Returns whether the messages were read from a request that begins with a message of the assistant.
 pub(super) fn is_assistant_first(messages: &MessageList, provider: &str) -> bool {
     let reply = messages.first().and_then(|message| message.as_assistant());
     let data = reply.and_then(|reply| own_data(provider, reply.provider_data.as_deref()));
     data.is_some_and(|data| data.get(FIRST).is_some())
 }
 
-/// Sets the protocol of messages that were read from a request, and the provider and model of replies. The protocol is set in all provider
-/// data, because this data must not be sent to the same provider over another protocol.
+/// Sets the protocol in the provider data of messages that were read from a request, because this data must not be sent over another
+/// protocol. Replies also get the provider, the protocol and the model.
 pub(super) fn name_protocol(messages: &mut [Message], provider: &str, api: &str, model: &str) {
     fn data(data: &mut Option<Box<ProviderData>>, api: &str) {
         if let Some(data) = data {
@@ -162,17 +157,14 @@ pub(super) fn name_protocol(messages: &mut [Message], provider: &str, api: &str,
     }
 }
 
-/// Returns the data that this provider attached to a message, or `None` if it attached none.
 pub(super) fn own_data<'d>(provider: &str, data: Option<&'d ProviderData>) -> Option<&'d Value> {
     data.filter(|data| data.provider == provider).map(|data| &data.data)
 }
 
-/// Returns the text of a resource, or `None` if the resource is not text.
 pub(super) fn resource_text(resource: &Resource) -> Option<String> {
     resource.as_text().map(str::to_owned)
 }
 
-/// Returns a link as text: in the form of Markdown if the link has a title or a name, and else its URI.
 pub(super) fn link_text(link: &ResourceLink) -> String {
     match link.title.as_deref().or(link.name.as_deref()) {
         Some(name) => format!("[{name}]({})", link.uri),
@@ -192,7 +184,6 @@ pub(super) fn data_url(media: &Media, default_mime: &str) -> Option<String> {
     }
 }
 
-/// Returns the media at a URL. The data of a data URL in Base64 is decoded.
 pub(super) fn media_from_url(url: &str) -> Media {
     let data = url.strip_prefix("data:").and_then(|rest| {
         let (mime, data) = rest.split_once(";base64,")?;
@@ -216,7 +207,6 @@ pub(super) fn add_options(body: &mut JsonObject, options: Option<&Value>) {
     set_nulls(body, options);
 }
 
-/// Returns whether `$null` in the options lists a key.
 pub(super) fn is_null(options: &Value, key: &str) -> bool {
     options.get(NULLS).and_then(Value::as_array).is_some_and(|nulls| nulls.iter().any(|null| null == key))
 }
@@ -238,8 +228,8 @@ fn record_null(options: &mut JsonObject, key: &str) {
     }
 }
 
-/// Returns the options that turn `encoded` into `given`, key by key, or `None` if no options are needed. The parameter `messages` is the
-/// key of the messages. A different list of messages adds no option, because messages are only kept in their neutral form.
+/// Returns the options with which [`add_options`] turns `encoded` into `given`, or `None` if no options are needed. Differences in the
+/// list under the key `messages` are ignored, because messages are kept only as [`Message`]s.
 pub(super) fn options_for(given: &JsonObject, encoded: &JsonObject, messages: &str) -> Option<Value> {
     let mut options = JsonObject::new();
     for (key, value) in given {
@@ -275,8 +265,7 @@ pub(super) fn merge_options(body: &mut JsonObject, options: Option<&Value>) {
     set_nulls(body, options);
 }
 
-/// Returns the options with which [`merge_options`] turns `encoded` into `given`, or `None` if no options are needed. The parameter
-/// `messages` is the key of the messages. A different list of messages adds no option.
+/// Like [`options_for`], but for [`merge_options`].
 pub(super) fn merge_options_for(given: &JsonObject, encoded: &JsonObject, messages: &str) -> Option<Value> {
     differences(given, encoded, Some(messages))
 }
@@ -301,8 +290,7 @@ fn differences(given: &JsonObject, encoded: &JsonObject, messages: Option<&str>)
     (!options.is_empty()).then_some(Value::Object(options))
 }
 
-/// Returns the arguments of a call as an object, as the protocol requires. Arguments that are not an object are sent as text in an object,
-/// under the key `invalid_json`.
+/// Returns the arguments of a call as an object, which some protocols require. Other arguments are sent as text under `invalid_json`.
 pub(super) fn arguments_object(arguments: &crate::message::ToolArguments) -> Value {
     match arguments.value() {
         Some(value @ Value::Object(_)) => value,

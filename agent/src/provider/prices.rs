@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::facts::Prices;
 use crate::parse_error::ParseError;
 
-/// The models of a provider, in the form of models.dev.
+/// The models of a provider, in the JSON format of models.dev.
 #[derive(Deserialize)]
 struct ProviderPrices {
     #[serde(default)]
@@ -93,7 +93,7 @@ impl Prices {
     }
 }
 
-/// The prices of models. Prices from the application take precedence over the built-in ones.
+/// Known prices of models. The application's prices take precedence over the built-in ones.
 #[cfg(feature = "runtime")]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownPrices {
@@ -102,13 +102,13 @@ pub(crate) struct KnownPrices {
 
 #[cfg(feature = "runtime")]
 impl KnownPrices {
-    /// Returns the prices of a model, or `None` if they are unknown. The form of `model` is `provider/model`.
+    /// Returns the prices of a model, which is named `provider/model`.
     pub(crate) fn of(&self, model: &str) -> Option<Prices> {
         self.given(model).or_else(|| super::facts::known_prices(model))
     }
 
-    /// Returns the prices of a model from the application's list. The suffix `-responses` of a provider names a protocol. If the list has
-    /// no prices for the name with this suffix, the prices for the name without the suffix are returned.
+    /// Returns the prices in the application's list. `openai-responses/…` falls back to `openai/…`, because the suffix only names a
+    /// protocol.
     pub(crate) fn given(&self, model: &str) -> Option<Prices> {
         let base = || {
             let (provider, model) = model.split_once('/')?;

@@ -143,9 +143,9 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         Vec::new()
     }
 
-    /// Parses a request body of this protocol into the model's name and a neutral request. Keys without a neutral form are in the provider
-    /// options, under `provider`, so that [`encode`](Self::encode) produces the same body again. Only the inspection of recorded requests
-    /// uses this method (feature `testing`); runs do not.
+    /// Parses a request body of this protocol into the model's name and a [`ModelRequest`]. Keys that a [`ModelRequest`] does not have are
+    /// in the provider options, under `provider`, so that [`encode`](Self::encode) produces the same body again. Only the inspection of
+    /// recorded requests uses this method (feature `testing`); runs do not.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -312,7 +312,6 @@ pub struct HttpRequest {
     pub path: String,
     /// The headers that the protocol needs, without the key.
     pub headers: Vec<(String, String)>,
-    /// The body, which is sent as JSON.
     pub(super) body: RequestBody,
 }
 
@@ -345,8 +344,8 @@ impl HttpRequest {
         self.body.value()
     }
 
-    /// Changes this request into a request about its input, for example one that counts tokens. The new request has another path, keeps
-    /// only `fields` of the body, and has no `accept` header, because its response is not a stream.
+    /// Turns this request into one about its input, for example to count tokens, with another path and only `fields` of the body. The
+    /// `accept` header is removed, because the response is not a stream.
     #[cfg(any(feature = "anthropic", feature = "openai", feature = "gemini"))]
     pub(super) fn about_input(mut self, path: impl Into<String>, fields: &[&str]) -> Self {
         let mut body = self.json();
@@ -390,11 +389,10 @@ impl HttpRequest {
     }
 }
 
-/// The status, headers and body of a response. The body of an error may be incomplete.
+/// A response. The body of an error may be incomplete.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HttpResponse<'a> {
     pub(super) status: u16,
-    /// The headers, with names in lower case.
     pub(super) headers: &'a [(String, String)],
     pub(super) body: &'a [u8],
 }
@@ -404,8 +402,6 @@ impl<'a> HttpResponse<'a> {
         Self { status, headers, body }
     }
 
-    /// Returns the value of the first header with this name, or `None` if there is no such header. The comparison ignores the case of
-    /// letters.
     pub(super) fn header(&self, name: &str) -> Option<&'a str> {
         self.headers
             .iter()

@@ -5,12 +5,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::protocol::HttpResponse;
 use crate::model::{ProviderQuota, QuotaLeft};
 
-/// The time until a limit is full again, if the headers report no valid time of at most [`MAX_REFILL`].
+/// The time until a limit is full again, unless a header reports a time of at most [`MAX_REFILL`].
 const DEFAULT_REFILL: Duration = Duration::from_secs(60);
 /// Maximum time until a limit is full again. Longer times in headers are ignored.
 const MAX_REFILL: Duration = Duration::from_secs(86_400);
 
-/// Names of the headers about one limit. `{}` stands for `limit`, `remaining` or `reset`. The names of Anthropic come first.
+/// Names of the headers about one limit. `{}` stands for `limit`, `remaining` or `reset`.
 const REQUESTS: [&str; 2] = ["anthropic-ratelimit-requests-{}", "x-ratelimit-{}-requests"];
 const TOKENS: [&str; 2] = ["anthropic-ratelimit-tokens-{}", "x-ratelimit-{}-tokens"];
 const INPUT: [&str; 1] = ["anthropic-ratelimit-input-tokens-{}"];
@@ -53,7 +53,7 @@ fn refill_time(text: &str, now: SystemTime) -> Option<Duration> {
     (refill <= MAX_REFILL).then_some(refill)
 }
 
-/// Parses a duration of numbers with units, such as `12ms` or `2m59.56s`, and returns it in seconds.
+/// Parses a duration such as `12ms` or `2m59.56s`, and returns it in seconds.
 fn duration_seconds(mut text: &str) -> Option<f64> {
     if text.is_empty() {
         return None;
@@ -178,7 +178,7 @@ mod tests {
         for remaining in ["", "-1", "many", "1.5", "99999999999999999999", "0x10", "NaN"] {
             assert_eq!(read(&[("x-ratelimit-remaining-tokens", remaining)]), [None; 4], "{remaining}");
         }
-        // Azure reports a limit of -1 or 0 if there is no limit. The number of remaining requests then has no meaning.
+        // Azure reports a limit of -1 or 0 if there is no limit.
         for limit in ["-1", "0", "?"] {
             let headers = [("x-ratelimit-remaining-requests", "0"), ("x-ratelimit-limit-requests", limit)];
             assert_eq!(read(&headers), [None; 4], "{limit}");

@@ -33,7 +33,7 @@ pub struct ReplyReader {
     form: BodyForm,
     /// The bytes received so far, while the form is unknown or if the response is not a stream.
     body: Vec<u8>,
-    /// The number of bytes at the start of `body` that were examined and do not decide the form of the response.
+    /// The number of bytes at the start of `body` that are known to be blank or a byte order mark.
     blanks: usize,
     limits: ReplyLimits,
     read: usize,
@@ -54,13 +54,12 @@ impl Default for ReplyLimits {
 }
 
 enum BodyForm {
-    /// The form is not known yet, because no byte that decides the form was received.
+    /// Only blank bytes were received so far.
     Unknown,
     Stream(SseParser),
     Body,
 }
 
-/// The byte order mark of UTF-8.
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// Maximum number of blank bytes before a response, including its byte order mark. Some proxies send blank bytes to keep a connection open.
@@ -254,7 +253,6 @@ impl ReplyReader {
         outcome
     }
 
-    /// Decodes a response that is one JSON document.
     fn decode_document(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if !weight::fits(&self.body, self.limits.document) {
             return Err(ModelError::protocol("the response consists of too many small values"));
@@ -273,8 +271,7 @@ impl ReplyReader {
     }
 }
 
-/// Decodes one event and records an error in `outcome`. Events after an error are ignored, and so are empty events that are not named
-/// `error`.
+/// Decodes one event and records an error in `outcome`. Events after an error are ignored.
 fn decode_event(
     decoder: &mut Box<dyn Decoder>,
     max: usize,
@@ -322,7 +319,6 @@ mod tests {
     use crate::model::ModelRequest;
     use crate::provider::HttpRequest;
 
-    /// Accepts every event and every JSON document.
     #[derive(Debug)]
     struct Anything;
 

@@ -8,8 +8,8 @@ use crate::args::{Plan, PlanOptions};
 use crate::model::OutputSchema;
 use crate::schema::{Dialect, render};
 
-/// Returns the schema to send, and whether the provider can guarantee that the reply fits the schema. If a strict dialect cannot express
-/// the schema, or the schema has no plan, the schema is unchanged, and the provider decides whether to accept it.
+/// Returns the schema to send, and whether the provider can guarantee that the reply fits it. A schema that `Plan` or a strict dialect
+/// cannot express is sent unchanged, and the provider decides whether to accept it.
 pub(super) fn render_output(output: &OutputSchema, dialect: Dialect) -> (Value, bool) {
     let plan = Plan::compile(&output.name, &output.schema, PlanOptions::default());
     match plan.map(|plan| render(&plan, dialect)) {

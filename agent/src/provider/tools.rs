@@ -12,8 +12,7 @@ use crate::model::ModelRequest;
 use crate::tool::definition::ToolDefinition;
 use crate::tool::options::ToolOptions;
 
-/// Reads a definition from an object with `name`, `description`, a schema under `schema_key`, and perhaps `input_examples`. Returns `None`
-/// if the object is not a function tool, or if this library does not accept the tool.
+/// Reads the definition of a function tool. Returns `None` for other tools, and for tools that this library does not accept.
 pub(super) fn read_tool(tool: &Value, schema_key: &str) -> Option<ToolDefinition> {
     let schema = tool.get(schema_key)?;
     let plan = Plan::compile(text(tool, "name")?, schema, PlanOptions::default()).ok()?;
@@ -22,8 +21,7 @@ pub(super) fn read_tool(tool: &Value, schema_key: &str) -> Option<ToolDefinition
     definition.configure(|options| examples.cloned().fold(options, ToolOptions::example)).ok()
 }
 
-/// Returns whether the provider is asked to enforce the schema of at least one tool. The tool's own option takes precedence over the
-/// option of the request. Without tools, the option of the request is returned.
+/// Returns whether the provider is asked to enforce the schema of at least one tool.
 pub(super) fn has_strict_tools(request: &ModelRequest) -> bool {
     let is_asked = request.strict_tools;
     if request.tools.is_empty() {
@@ -32,8 +30,8 @@ pub(super) fn has_strict_tools(request: &ModelRequest) -> bool {
     request.tools.iter().any(|tool| tool.strict().unwrap_or(is_asked))
 }
 
-/// Returns the examples of a tool that a model may see, without their secrets. An example that is invalid, or becomes invalid without its
-/// secrets, is left out. The lint reports invalid examples.
+/// Returns the examples that a model may see, without secrets. Leaves out examples that are invalid, or become invalid without their
+/// secrets.
 pub(super) fn examples(tool: &ToolDefinition) -> Vec<Value> {
     let shown = |example: &Value| {
         let example = without_secrets(tool, example)?;
@@ -43,7 +41,7 @@ pub(super) fn examples(tool: &ToolDefinition) -> Vec<Value> {
     tool.examples().iter().filter_map(shown).collect()
 }
 
-/// Returns an example without the parameters that contain secrets, or `None` if the example as a whole is withheld.
+/// Removes the parameters that contain secrets. Returns `None` if the example as a whole is a secret.
 fn without_secrets(tool: &ToolDefinition, example: &Value) -> Option<Value> {
     let Some((shown, true)) = withheld(tool.plan(), example) else { return Some(example.clone()) };
     let (shown, mut kept) = (shown.as_object()?, example.as_object()?.clone());
@@ -52,8 +50,7 @@ fn without_secrets(tool: &ToolDefinition, example: &Value) -> Option<Value> {
     Some(Value::Object(kept))
 }
 
-/// Returns the description of a tool, for protocols without a field for examples. If the request sets `examples_in_descriptions`, the
-/// examples are appended.
+/// Returns the description of a tool, perhaps with its examples, for protocols without a field for examples.
 pub(super) fn description<'t>(tool: &'t ToolDefinition, request: &ModelRequest) -> Cow<'t, str> {
     let description = tool.description();
     if !request.examples_in_descriptions {
@@ -68,12 +65,11 @@ pub(super) fn description<'t>(tool: &'t ToolDefinition, request: &ModelRequest) 
     format!("{description}\n\n{heading}:\n{}", calls.join("\n")).into()
 }
 
-/// Returns the examples of a tool that `schema`, the tool's schema in the request, allows.
+/// Returns the examples that fit `schema`, the tool's schema in the request. The provider would refuse a request with other examples.
 pub(super) fn allowed_examples(tool: &ToolDefinition, schema: &Value) -> Vec<Value> {
     examples(tool).into_iter().filter(|example| is_allowed(schema, example)).collect()
 }
 
-/// Returns whether the schema allows the example. The provider would refuse a request with an example that the schema does not allow.
 fn is_allowed(schema: &Value, example: &Value) -> bool {
     Plan::compile("example", schema, PlanOptions::default().coercion(CoercionPolicy::exact()))
         .is_ok_and(|plan| plan.parse::<Value>(&example.to_string()).is_ok())

@@ -1,8 +1,6 @@
-//! Shapes a conversation into the turns of a request, before an encoder writes them.
-//!
-//! [`TurnShaper::turns`] makes the decisions that the encoders of all protocols need: the role of each message, the provider data that is
-//! sent, and the results that share a message. It also decides the position of media that the protocol does not accept in a result or in a
-//! message of the assistant. The differences between protocols are data: see [`WireRules`].
+//! Converts a conversation into [`WireTurn`]s, which the encoder of a protocol then writes. The conversion decides the role of each
+//! message, the provider data that is sent, the results that share a message, and the position of media that a protocol does not accept in
+//! a result or in a reply. [`WireRules`] has the differences between protocols.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -23,27 +21,21 @@ pub(super) struct WireRules {
     pub(super) protocol: &'static str,
     /// The kinds of custom messages that are roles of the protocol. Custom messages of other kinds are sent as messages of the user.
     pub(super) roles: &'static [&'static str],
-    /// The kinds of turns that are added to the previous message, if the previous message has results.
     pub(super) joining: TurnJoining,
-    /// The position at which the media of a result are sent.
     pub(super) result_media: ResultMedia,
-    /// The position at which the media of other providers' replies are sent.
     pub(super) foreign_media: ForeignMedia,
 }
 
-/// The kinds of turns that are added to a previous message with results, instead of starting a message.
+/// The turns that are added to a previous message with results, instead of starting a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TurnJoining {
-    /// None: every turn starts a message of its own.
     Never,
-    /// Further results.
     Results,
-    /// Further results, and a message of the user after the results.
     ResultsAndUser,
 }
 
-/// The position of the media of a result. The functions get a part and the name of the provider. They return whether the part is media that
-/// the provider does not accept among texts.
+/// The position at which the media of a result are sent. The functions get a part and the name of the provider, and return whether the
+/// part has to be moved there.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ResultMedia {
     /// Among the texts.
@@ -75,7 +67,7 @@ pub(super) struct WireTurn<'a> {
     pub(super) data: Option<&'a Value>,
     /// Whether the turn is added to the previous message, if the protocol joins turns.
     pub(super) joins: bool,
-    /// The position before the turn, if encoding can continue there: the turn starts a message and is not a result.
+    /// The position before the turn, if a later request can continue encoding there. `None` if the turn joins a message or is a result.
     pub(super) start: Option<TurnBoundary>,
 }
 
@@ -84,11 +76,9 @@ pub(super) struct WireTurn<'a> {
 pub(super) struct TurnBoundary {
     /// The number of messages before the position.
     pub(super) messages: usize,
-    /// Whether the turn before the position is a result.
     pub(super) follows_result: bool,
 }
 
-/// The content of a [`WireTurn`]: a message, a result, or media that were moved out of earlier turns.
 #[derive(Debug)]
 pub(super) enum TurnContent<'a> {
     /// A message of the user, or an instruction. Its role is `user` or one of [`WireRules::roles`].
@@ -109,11 +99,11 @@ pub(super) enum TurnContent<'a> {
 #[derive(Debug)]
 pub(super) struct WireResult<'a> {
     pub(super) message: &'a ToolResultMessage,
-    /// The id of the call, as the request uses it.
+    /// The id of the call in the request.
     pub(super) call_id: &'a str,
     /// The parts of the result, except media that are sent in another field or message.
     pub(super) parts: Cow<'a, [Part]>,
-    /// The written media for the separate field of the result ([`ResultMedia::Beside`]).
+    /// The encoded media for the separate field of the result ([`ResultMedia::Beside`]).
     pub(super) media: Vec<Value>,
     /// Whether media of this result are sent in a message of the user after the results of the turn.
     pub(super) has_media_after: bool,
@@ -122,7 +112,6 @@ pub(super) struct WireResult<'a> {
 /// A function that writes a part. It returns `None` for a part that is not sent.
 pub(super) type WritePart<'w> = &'w dyn Fn(&Part) -> Result<Option<Value>, UnsupportedPart>;
 
-/// The conversion of conversations into turns, for one protocol.
 pub(super) struct TurnShaper<'a> {
     pub(super) rules: &'static WireRules,
     pub(super) model: &'a ModelInfo,
@@ -191,8 +180,8 @@ impl<'a> TurnShaper<'a> {
         Ok(turns)
     }
 
-    /// Returns whether a turn is added to the previous message. The caller has checked that the previous message is not a reply. If the
-    /// turn was read from a request, its provider data decides, except for replies, media, and protocols that never join turns.
+    /// Returns whether a turn is added to the previous message, which must not be a reply. In a turn that was parsed from a request, the
+    /// provider data `joined` or `apart` decides.
     fn joins(&self, content: &TurnContent<'_>, data: Option<&Value>, after_result: bool) -> bool {
         let is_candidate = match (self.rules.joining, content) {
             (TurnJoining::Never, _) | (_, TurnContent::Reply { .. } | TurnContent::Media(_)) => return false,
@@ -239,8 +228,8 @@ impl<'a> TurnShaper<'a> {
         Ok(result)
     }
 
-    /// Writes to `shown` the images, documents and recordings of a reply that have no data of this provider. A text before each of them
-    /// says that the assistant made it. If the image, document or recording cannot be sent, only the text is written.
+    /// Adds the media of another provider's reply to `shown`, each after a text that names the media. If the media cannot be sent, only
+    /// the text is added.
     fn foreign_media(&self, reply: &AssistantMessage, shown: &mut Vec<Value>) {
         let takes = self.model.capabilities;
         let foreign =
@@ -261,15 +250,10 @@ impl<'a> TurnShaper<'a> {
     }
 }
 
-/// Returns the index of the user's last message, or `None` if there is no message of the user.
 pub(super) fn last_user(messages: &MessageList) -> Option<usize> {
     messages.iter().rposition(|message| matches!(**message, Message::User(_)))
 }
 
-/// Writes the parts of a message.
-///
-/// # Errors
-/// Fails when the protocol does not accept one of the parts.
 pub(super) fn write_parts(
     parts: &[Part],
     rules: &WireRules,
@@ -279,8 +263,8 @@ pub(super) fn write_parts(
     written.map(|part| part.map_err(|unsupported| unsupported.to_error(rules.protocol))).collect()
 }
 
-/// Returns the texts of a message whose parts are all texts, without data of this provider and without cache marks. This is the frequent
-/// case, which is written without JSON values. Returns `None` for all other messages.
+/// Returns the texts of a message that has only texts, without data of this provider and without cache marks. This frequent case is
+/// written without JSON values. Returns `None` for any other message.
 pub(super) fn plain_texts<'p>(parts: &'p [Part], provider: &str) -> Option<Vec<&'p str>> {
     let plain = |part: &'p Part| {
         part.as_text().filter(|_| part.provider_data_of(provider).is_none() && part.cache.is_none())
@@ -289,7 +273,7 @@ pub(super) fn plain_texts<'p>(parts: &'p [Part], provider: &str) -> Option<Vec<&
 }
 
 /// Returns whether a reply consists only of texts, calls, and thoughts that are not sent, without cache marks or data of this provider.
-/// This is the frequent case, which is written without JSON values.
+/// This frequent case is written without JSON values.
 pub(super) fn is_plain_reply(message: &AssistantMessage, data: Option<&Value>, provider: &str) -> bool {
     let is_plain = |part: &Part| {
         matches!(part.content, Content::Text(_) | Content::ToolCall(_) | Content::Thinking { .. })
@@ -312,7 +296,7 @@ fn writes_values_only() -> bool {
     false
 }
 
-/// Returns the text of a message that consists of a single text without data of this provider, or `None` for any other message.
+/// Returns the text if the only part is a text without data of this provider.
 pub(super) fn plain_text<'p>(parts: &'p [Part], provider: &str) -> Option<&'p str> {
     let [part] = parts else { return None };
     part.as_text().filter(|_| part.provider_data_of(provider).is_none())

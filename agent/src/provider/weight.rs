@@ -1,7 +1,7 @@
 //! Estimates the memory that the value of a JSON text needs, before the text is parsed.
 
-/// Estimated sizes of parts of a `serde_json::Value` with ordered keys, in bytes: an object with its table, a list with its
-/// first items, and a further item. A short text can need 70 times its length in memory.
+/// Estimated sizes in a `serde_json::Value` with ordered keys, in bytes: an object with its table, a list with its first items, and each
+/// further item. Dense JSON can need 70 times the length of its text.
 const OBJECT: usize = 512;
 const LIST: usize = 320;
 const ITEM: usize = 224;
@@ -9,11 +9,10 @@ const ITEM: usize = 224;
 /// Maximum memory for a parsed JSON value, as a multiple of the maximum length of its text.
 const FACTOR: usize = 16;
 
-/// Maximum length of a text that is not examined. The JSON value that is parsed from such a text needs at most 20 MiB.
+/// Maximum length of a text that is not examined, because its JSON value needs at most 20 MiB.
 const SHORT: usize = 64 << 10;
 
-/// Estimates whether the JSON value that is parsed from a text needs at most `FACTOR * max` bytes of memory. `max` is the maximum length
-/// of the text. Texts up to [`SHORT`] always fit.
+/// Estimates whether the JSON value of a text needs at most `FACTOR * max` bytes of memory. `max` is the maximum length of a text.
 pub(super) fn fits(text: &[u8], max: usize) -> bool {
     text.len() <= SHORT || weight(text) <= max.saturating_mul(FACTOR)
 }

@@ -12,14 +12,14 @@ use super::turns::TurnBoundary;
 use crate::message::kept::{KeptText, ResumePoint, TextSegment};
 use crate::message::{AssistantMessage, MessageList};
 
-/// A list of messages that is being written.
+/// The messages of a request, while they are written as text.
 ///
-/// The text of a conversation's last request is kept. The next request usually begins with the same messages, so it reuses their text and
-/// only the other messages are written.
+/// The text of a conversation's last request is kept, because the next request usually begins with the same messages. Only the messages
+/// after the kept text are written.
 ///
-/// An item is one message as the provider receives it. An item can contain several turns, such as the results of several calls, so it
-/// stays open until the next item begins. The kept text cannot be changed. If a turn belongs to the last item of the kept text, the
-/// encoder continues from an [earlier](Self::rewind) position.
+/// An item is one message as the provider receives it. It can contain several turns, such as the results of several calls, so later turns
+/// can join the last item. An item in the kept text cannot be changed. If a turn joins it, the encoder continues from an
+/// [earlier](Self::rewind) position.
 pub(super) struct WireList<'a> {
     messages: &'a MessageList,
     /// The key of an item's list of blocks or parts. Turns that join the item are added to this list.
@@ -37,15 +37,16 @@ pub(super) struct WireList<'a> {
 enum LastItem {
     /// The last item is in the kept text, or the list is empty.
     Kept,
-    /// The last item is in `text`. If turns can join the item, the text ends with `]}`, the ends of the item's content and of the item.
+    /// The last item is at the end of `text`. If turns can join the item, the text ends with `]}`, which closes the item's list and the
+    /// item.
     Written {
         can_grow: bool,
     },
     Open(Value),
 }
 
-/// Counts of the items' cache marks: marks seen, marks left out so far, and marks to leave out. The first marks are left out, because a
-/// request may have only a limited number of marks.
+/// Counts of cache marks: seen, left out so far, and to leave out. A request may have only a limited number of marks, so the first ones
+/// are left out.
 #[derive(Clone, Copy, Default)]
 struct CacheMarks {
     seen: usize,
@@ -60,8 +61,8 @@ struct Key<K> {
 }
 
 impl<'a> WireList<'a> {
-    /// Creates the list of these messages. If the conversation's last request had the same `key`, the list reuses the text of that
-    /// request, up to the first message that differs. `stable` is the number of messages whose text does not depend on later messages.
+    /// Creates the list. If the conversation's last request had the same `key`, the text of that request is reused up to the first message
+    /// that differs. `stable` is the number of messages whose text does not depend on later messages.
     pub(super) fn new<K: PartialEq + Send + Sync + 'static>(
         messages: &'a MessageList,
         content: &'static str,
@@ -131,8 +132,7 @@ impl<'a> WireList<'a> {
         (self.marks.seen, self.marks.skipped) = (self.resumed.marks, self.resumed.skipped_marks);
     }
 
-    /// Returns the ids of the calls in these messages: see [`CallIds::new`]. `is_fine` returns whether the provider accepts an id
-    /// unchanged.
+    /// Assigns the ids of the calls: see [`CallIds::new`]. `is_fine` returns whether the provider accepts an id unchanged.
     pub(super) fn call_ids(
         &mut self,
         is_fine: impl Fn(&str, Option<&AssistantMessage>) -> bool,
@@ -220,7 +220,6 @@ impl<'a> WireList<'a> {
         self.items += 1;
     }
 
-    /// Returns the last item, or `None` if it is already written as text, or if the list is empty.
     pub(super) fn last_mut(&mut self) -> Option<&mut Value> {
         match &mut self.last {
             LastItem::Open(item) => Some(item),
@@ -258,7 +257,7 @@ impl<'a> WireList<'a> {
         can_grow
     }
 
-    /// Writes the last item as text, if it is open. No turn can join the last item afterwards.
+    /// Writes the last item as text, unless it is text already. No turn can join the item afterwards.
     fn close(&mut self) {
         if let LastItem::Open(mut item) =
             std::mem::replace(&mut self.last, LastItem::Written { can_grow: false })
@@ -313,7 +312,6 @@ fn join_last(segments: &mut Vec<TextSegment>) {
 }
 
 impl CacheMarks {
-    /// Counts the cache marks of a block and of the blocks inside a result, and removes the marks that have to be left out.
     fn limit_block(&mut self, block: &mut Value) {
         if block.get("type").is_some_and(|kind| kind == "tool_result") {
             let inner = block.get_mut("content").and_then(Value::as_array_mut);

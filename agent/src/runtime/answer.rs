@@ -13,7 +13,6 @@ use crate::loop_core::EventKind;
 use crate::model::{ModelEvent, OutputSchema};
 use crate::tool::arguments::Argument;
 
-/// The answer that a prompt asks for.
 pub(super) struct TypedAnswer<T> {
     /// The output that the run expects; `None` if any answer is accepted.
     pub(super) expected: Option<Arc<ExpectedOutput>>,
@@ -21,15 +20,13 @@ pub(super) struct TypedAnswer<T> {
 }
 
 impl TypedAnswer<()> {
-    /// Creates the value for a prompt that accepts any answer.
     pub(super) fn any() -> Self {
         Self { expected: None, read: Box::new(Ok) }
     }
 }
 
 impl<T> TypedAnswer<T> {
-    /// Parses the answer of the run, and returns the output with the answer. If no particular answer is expected, returns the output as it
-    /// is.
+    /// Parses the answer of the run, unless any answer is accepted.
     pub(super) fn read(self, run: RunOutput) -> Result<RunOutput<T>, RunError> {
         (self.read)(run)
     }
@@ -112,7 +109,6 @@ impl Prompt {
     }
 }
 
-/// The answer of a run, as far as it has streamed.
 pub(super) struct PartialAnswer {
     plan: Plan,
     stream: ArgumentStream,

@@ -35,7 +35,6 @@ use crate::step_key::StepKey;
 use crate::tool::cancel::Cancelled;
 use crate::tool::{definition::ToolDefinition, value::Tool};
 
-/// A reply while it streams.
 pub(super) struct ReplyStream {
     pub(super) stream: ModelStream,
     /// Whether the start of the reply was recorded.
@@ -47,23 +46,22 @@ pub(super) struct ReplyStream {
     max_tokens: Option<u64>,
     cancelled: Cancelled,
     pub(super) notices: RequestNotices,
-    /// The state that a request with budgets needs. `None` if the assistant has no budgets.
+    /// The state of the budgets, or `None` if the assistant has no budgets.
     budgeted: Option<Box<BudgetedReply>>,
 }
 
-/// The state of a reply whose request is sent only after the cost of the request is reserved.
+/// The state of a reply whose request waits until its cost is reserved.
 struct BudgetedReply {
     gate: BudgetGate,
     model: Arc<dyn Model>,
     step: StepCx,
-    /// Whether the reply has ended. If it failed, `error` is set.
     has_ended: bool,
     error: Option<ModelError>,
 }
 
 impl ReplyStream {
-    /// Polls for the next event. Returns `None` at the end of the reply. A cancelled stream ends by itself; if its model ignores the token,
-    /// an error ends the reply. The function is not `async`, because a future would move the large event an additional time.
+    /// Polls for the next event. Returns `None` at the end of the reply. If the model ignores the cancellation of the run, an error ends
+    /// the reply. The function is not `async`, because a future would move the large event an additional time.
     pub(super) fn poll_event(
         &mut self,
         cx: &mut Context<'_>,
@@ -116,7 +114,7 @@ impl ReplyStream {
         }
     }
 
-    /// Waits until the budgets of the reply are settled. Then returns the error of the reply, or `None` if the reply has not failed.
+    /// Waits until the budgets are settled, and then ends the reply, with its error if it failed.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ModelEvent, ModelError>>> {
         let Some(budgeted) = &mut self.budgeted else { return Poll::Ready(None) };
         ready!(budgeted.gate.poll_settled(cx));
@@ -228,7 +226,6 @@ impl Performer {
         }
     }
 
-    /// Returns the state of a reply whose request waits for its budgets, or `None` if the run has no budgets.
     fn budgeted(
         &self,
         step: &StepCx,
@@ -241,8 +238,8 @@ impl Performer {
         Ok(Some(Box::new(BudgetedReply { gate, model, step, has_ended, error })))
     }
 
-    /// Returns the finished reply: complete, or failed with the parts that arrived. Also settles its budgets, and ends its measurement and
-    /// its span.
+    /// Returns the reply: complete, or failed with the parts that arrived. Also settles the budgets, and ends the measurement and the
+    /// span.
     pub(super) fn finish(&self, reply: ReplyStream, failure: Option<&ModelError>) -> ModelReply {
         let ReplyStream { stream, timing, turn, span, max_tokens, notices, budgeted, .. } = reply;
         let mut message = match failure {
@@ -266,7 +263,6 @@ impl Performer {
         reply
     }
 
-    /// Passes the measurement of a finished request to the meters of the application.
     fn measure(
         &self,
         turn: u32,
@@ -326,8 +322,8 @@ impl Performer {
         }
     }
 
-    /// Returns the error if the request was too long: the provider refused the request, or the window was full before the reply ended.
-    /// Returns `None` if the context is not managed.
+    /// Returns the error if the request was too long: the provider refused the request, or the context window was full before the reply
+    /// ended. Returns `None` if the context is not managed.
     pub(super) fn overflow(
         &self,
         reply: &AssistantMessage,
@@ -340,7 +336,6 @@ impl Performer {
         failure.filter(|error| reply.content.is_empty() && error.is_context_too_long()).cloned()
     }
 
-    /// Returns the failed reply of a request that could not be made, for example because a hook failed, and its error.
     pub(super) fn refused_request(&self, error: &HookError) -> FailedReply {
         let error = ModelError::new(ModelErrorKind::InvalidRequest, error.to_string());
         (self.no_reply(&error), error)
@@ -362,7 +357,6 @@ impl Performer {
 
 pub(super) type FailedReply = (ModelReply, ModelError);
 
-/// Marks the message of a reply as failed or aborted.
 pub(super) fn failed(mut message: Box<AssistantMessage>, error: &ModelError) -> Box<AssistantMessage> {
     message.stop_reason = if error.is_aborted() { StopReason::Aborted } else { StopReason::Error };
     message.error = Some(error.message().to_owned());
@@ -370,7 +364,6 @@ pub(super) fn failed(mut message: Box<AssistantMessage>, error: &ModelError) -> 
 }
 
 impl Config {
-    /// Returns the assistant's request for these messages and tools.
     pub(super) fn request_of(&self, messages: MessageList, tools: Arc<[ToolDefinition]>) -> ModelRequest {
         let mut request =
             ModelRequest { messages: self.with_formatted_results(messages), tools, ..self.request.clone() };
@@ -380,7 +373,7 @@ impl Config {
         request
     }
 
-    /// Returns the messages, with each stored result in the form that the tool's `format_result`, if there is one, gives it now.
+    /// Formats each stored result again with the current `format_result` of its tool.
     fn with_formatted_results(&self, messages: MessageList) -> MessageList {
         if !self.formats_results {
             return messages;
@@ -401,7 +394,7 @@ impl Config {
         MessageList::from(shown).with_slot(messages.slot().clone())
     }
 
-    /// Returns the result in the form that its tool gives it now, or `None` if the stored form is sent.
+    /// Returns the result as its tool formats it now, or `None` if the stored result is sent.
     fn shown_result(
         &self,
         reply: &AssistantMessage,
@@ -418,7 +411,7 @@ impl Config {
         Some(shown)
     }
 
-    /// Returns the message as the model receives it. Hooks convert the custom messages of the application.
+    /// Lets the hooks convert a custom message of the application.
     fn convert(&self, message: &Arc<Message>) -> Arc<Message> {
         let Message::Custom(custom) = &**message else { return message.clone() };
         if is_continuation(custom) {

@@ -52,15 +52,13 @@ tokio::task_local! {
 
 struct SharedAssistant {
     config: Arc<Config>,
-    /// The cache of results, created when it is first used.
     cache: OnceLock<ResultCache>,
     state: Mutex<AssistantState>,
     idle: Notify,
-    /// Notified when a steering message arrives.
     steered: Notify,
 }
 
-/// The mutable state of an assistant. During a run, the loop owns the conversation.
+/// The mutable state of an assistant. During a run, the conversation is in `active`.
 pub(super) struct AssistantState {
     pub(super) conversation: Conversation,
     /// Whether the conversation must be checked and repaired before the next run.
@@ -73,23 +71,21 @@ pub(super) struct AssistantState {
     pub(super) listeners: Listeners,
     /// The conversation in the form that the model receives, kept for the next request.
     pub(super) hand_off: HandOff,
-    /// The view of the conversation, if the context is managed.
+    /// The part of the conversation that the model sees, if the context is managed.
     pub(super) context: ContextState,
     pub(super) last_error: Option<String>,
     /// The files of long results that were written by this assistant, or by the assistants that it was forked from.
     spilled: Vec<Arc<SpilledFile>>,
-    /// The session that the conversation is stored in.
     pub(super) session: Option<Box<SessionState>>,
-    /// The ends of calls that the store has not recorded yet. The runs of these calls are finished.
+    /// The ends of calls of finished runs that the store has not recorded yet.
     pub(super) debts: UnrecordedEnds,
 }
 
 pub(super) struct AssistantRun {
     pub(super) run: SharedLoop,
     pub(super) cancel: CancelToken,
-    /// The reply while it streams.
     pub(super) growing: Option<GrowingReply>,
-    /// The function that copies the run with its children. `None` until the run has had a child.
+    /// The function that copies the run with its sub-agents. `None` until the run has had a sub-agent.
     pub(super) copy_tree: Option<Arc<dyn Fn() -> AgentLoop + Send + Sync>>,
 }
 
@@ -294,8 +290,6 @@ impl Assistant {
         }
     }
 
-    /// Discards all messages, queued messages, files of results, and cached results that are not in a shared cache. Returns false if a run
-    /// is active.
     fn clear_if_idle(&self) -> bool {
         let mut state = self.state();
         if state.active.is_some() {
@@ -344,13 +338,12 @@ impl Assistant {
         self.shared.cache.get_or_init(|| self.config().shared_cache.clone().unwrap_or_default())
     }
 
-    /// Returns whether the assistant has listeners.
     pub(super) fn is_watched(&self) -> bool {
         !self.state().listeners.is_empty()
     }
 
-    /// Wraps the future of a run of this assistant, so that `wait_until_idle` recognizes when code in the run calls it. This function is
-    /// not `async`, because its future would hold the run twice.
+    /// Wraps the future of a run, so that `wait_until_idle` recognizes calls from inside the run. This function is not `async`, because
+    /// its future would contain `run` twice.
     pub(super) fn within<F: Future>(&self, run: F) -> impl Future<Output = F::Output> + use<F> {
         let mut runs = RUNS.try_with(Vec::clone).unwrap_or_default();
         runs.push(self.id());
@@ -372,7 +365,6 @@ impl Assistant {
         self.state().steering.has_new_messages()
     }
 
-    /// Wakes all tasks that wait for the end of the run.
     pub(super) fn notify_idle(&self) {
         self.shared.idle.notify_waiters();
     }

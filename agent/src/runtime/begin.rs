@@ -37,7 +37,7 @@ pub(super) enum RunStart {
         /// Messages for the next request of the run.
         messages: Vec<Message>,
     },
-    /// The suspended child of a call, and the decisions and results with which it continues.
+    /// The suspended sub-agent of a call, and the decisions and results with which it continues.
     Child {
         run: Box<AgentLoop>,
         resumption: Box<Resumption>,
@@ -45,7 +45,7 @@ pub(super) enum RunStart {
 }
 
 impl RunStart {
-    /// Creates the start that continues the unfinished run of an assistant or, if there is none, the conversation.
+    /// Continues the unfinished run of an assistant or, if there is none, its conversation.
     pub(super) fn continuing(assistant: &Assistant) -> Self {
         Self::Continue { unfinished: assistant.unfinished_run(), messages: Vec::new() }
     }
@@ -58,8 +58,8 @@ impl RunStart {
         Some(turn)
     }
 
-    /// Adds the serialized state of the run to the context, and returns the state and the context. A resumed run keeps its stored value of
-    /// each type for which the prompt gives no value.
+    /// Adds the serialized state of the run to the context. A resumed run keeps a stored value, unless the prompt gives a value of the
+    /// same type.
     pub(super) fn add_state(
         &self,
         given: RunState,
@@ -91,7 +91,6 @@ impl RunStart {
     }
 }
 
-/// A run that has just begun, with the values that its first steps need.
 pub(super) struct StartedRun {
     pub(super) run: SharedLoop,
     /// The queued messages with which the run begins.
@@ -165,7 +164,7 @@ impl Assistant {
             let session = session.ok_or_else(is_gone)?;
             if !messages.is_empty() {
                 state.steering.push_messages(std::mem::take(messages))?;
-                // The open calls of the interrupted turn run before the model reads these messages.
+                // The unfinished calls of the interrupted turn run before the model reads these messages.
                 state.steering.defer_current();
             }
             let RestoredRun { mut core, interrupted } = session.restore().ok_or_else(is_gone)?;
@@ -221,7 +220,6 @@ impl Assistant {
         Ok(StartedRun { run, taken, resumption: None, checks_again: false, seen, interrupted: None })
     }
 
-    /// Ends the active run, and returns its conversation to the assistant.
     pub(super) fn end_run(&self, error: Option<String>) {
         let mut state = self.state();
         let Some(active) = state.active.take() else { return };
@@ -247,15 +245,14 @@ impl Assistant {
         }
     }
 
-    /// Attaches the kept encoded text of the conversation to a request that hooks may have changed, so that its messages are not encoded
-    /// again.
+    /// Attaches the kept encoded text of the conversation to a request that hooks may have changed, so that unchanged messages are not
+    /// encoded again.
     pub(super) fn share_kept_text(&self, mut request: ModelRequest) -> ModelRequest {
         let kept = self.state().hand_off.messages().slot().clone();
         request.messages = std::mem::take(&mut request.messages).with_slot(kept);
         request
     }
 
-    /// Drops the copy of the reply that readers see while the reply streams.
     pub(super) fn end_growth(&self) {
         if let Some(active) = &mut self.state().active {
             active.growing = None;
@@ -296,7 +293,7 @@ impl AssistantState {
 }
 
 impl Config {
-    /// Returns whether one of these calls, which were made outside of a run, requires that the model is asked as soon as they are recorded.
+    /// Returns whether the result of one of these calls requires that the model is asked at once.
     pub(super) fn needs_follow_up(&self, turn: &RecordedTurn) -> bool {
         let asks = |(call, result): (_, _)| self.registry.triggers_follow_up(call, &result);
         turn.results().any(asks)

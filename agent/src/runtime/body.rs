@@ -1,4 +1,4 @@
-//! The body of one call: its attempts, and the hooks after it.
+//! The execution of one call: its attempts, and the hooks after them.
 
 use std::sync::Arc;
 
@@ -19,8 +19,7 @@ use crate::tool::{
     value::Tool,
 };
 
-/// A call that may run, with the values of the run that its body needs. This type depends on neither stores nor caches: their code wraps
-/// it.
+/// A call that may run, with the values that it needs from its run. Stores and caches wrap this type, so it depends on neither.
 pub(super) struct CallBody {
     pub(super) config: Arc<Config>,
     pub(super) key: StepKey,
@@ -35,8 +34,7 @@ pub(super) struct CallBody {
     pub(super) begun: Instant,
 }
 
-/// Returns the maximum number of attempts of a call: the number of the policy, or 1 for a sub-agent, for the effect `Once`, and without a
-/// number.
+/// Returns the maximum number of attempts. Calls of sub-agents and of tools with the effect `Once` are never repeated.
 fn max_attempts(config: &Config, tool: &str) -> u32 {
     let tool = config.registry.get(tool).filter(|tool| !tool.is_of_assistant());
     let policy = tool.map(Tool::policy).filter(|policy| policy.effect != Effect::Once);
@@ -44,7 +42,7 @@ fn max_attempts(config: &Config, tool: &str) -> u32 {
 }
 
 impl CallBody {
-    /// Creates the body of a call. The time of the call is measured from now on.
+    /// Creates the body of a call, and starts to measure its time.
     pub(super) fn new(
         config: &Arc<Config>,
         key: StepKey,
@@ -60,8 +58,8 @@ impl CallBody {
         Self { config, key, call, context, max_attempts, reply, checked, continues_child, begun }
     }
 
-    /// Checks the arguments, unless they were checked when the call was prepared. Without hooks and without `is_read`, nothing but the body
-    /// reads the arguments, so the body checks them itself.
+    /// Checks the arguments, unless they were checked when the call was prepared. If neither hooks nor the caller (`is_read`) read the
+    /// arguments, the tool checks them itself when it runs.
     pub(super) fn check(&mut self, is_read: bool) {
         let checked = self.checked.take().filter(|checked| checked.is_of(&self.call));
         self.checked = match checked {
@@ -72,8 +70,8 @@ impl CallBody {
         };
     }
 
-    /// Runs the body, beginning with the attempt `first_attempt`. Repeats the body after a panic or a timeout, until `max_attempts` is
-    /// reached or the run is cancelled. Then calls the hooks, if [`ended_by_itself`] accepts the outcome.
+    /// Runs the tool, and repeats it after a panic or a timeout, until `max_attempts` is reached or the run is cancelled. Then calls the
+    /// hooks, if [`ended_by_itself`] accepts the outcome.
     pub(super) async fn perform(&self, first_attempt: u32) -> CallEnd {
         let (InvokedCall { outcome, coercions, asked }, attempt) = self.attempts(first_attempt).await;
         let millis = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -85,7 +83,6 @@ impl CallBody {
         Box::pin(self.after(end)).await
     }
 
-    /// Runs the attempts, and returns the result and the number of the last one.
     async fn attempts(&self, first: u32) -> (InvokedCall, u32) {
         let mut attempt = first;
         let mut context = self.context.clone();
@@ -114,8 +111,8 @@ impl CallBody {
         self.context.clone().with_attempt(attempt, max)
     }
 
-    /// Passes the end of the call to the hooks in turn, and returns the changed end. An error of a hook replaces the outcome and lets the
-    /// run continue, and later hooks are skipped.
+    /// Passes the end of the call to each hook, which may change it. An error of a hook replaces the outcome, lets the run continue, and
+    /// skips the later hooks.
     async fn after(&self, mut end: CallEnd) -> CallEnd {
         let Self { config, call, context, reply, checked, .. } = self;
         let info = ToolCallInfo::new(reply.clone(), (**call).clone(), checked.clone(), context.clone());

@@ -463,8 +463,8 @@ impl AssistantBuilder {
     /// # Errors
     /// Fails with all problems of the tools and their state, for example two tools with the same name, missing state, or two state values
     /// of one type. Also fails if two types of serialized state, or two models, have the same name. Also fails if the schema for answers
-    /// cannot be compiled, or if the approval keys, a [budget](Self::budget) or the [rules of the window](Self::manage_context) cannot be
-    /// used.
+    /// cannot be compiled, or if the approval keys, a [budget](Self::budget) or the [rules of the context window](Self::manage_context)
+    /// cannot be used.
     pub fn build(mut self) -> Result<Assistant, BuildError> {
         let signer = self.approval_keys.signer()?;
         if let Some(name) = self.state_names_twice {
@@ -494,7 +494,7 @@ impl AssistantBuilder {
         let mut rules = self.rules;
         let continue_length = rules.continue_length;
         if request.output.is_some() {
-            // A cut structured output cannot be continued as text. Its request is made again with more room.
+            // A structured answer that was cut off cannot be continued as text, so it is requested again with more room.
             rules.continue_length = 0;
         }
         rules = rules.with_tools(&registry);
@@ -569,7 +569,7 @@ impl AssistantBuilder {
     }
 }
 
-/// Returns the limits for the window of `model`. Fails if the rules cannot be used with `model`, or with a model in `chosen`.
+/// Returns the limits for the context window of `model`.
 fn limits(
     rules: &Arc<ContextRules>,
     model: &Arc<dyn Model>,
@@ -577,12 +577,11 @@ fn limits(
     all: &[NamedModel],
     request: &ModelRequest,
 ) -> Result<ContextLimits, BuildError> {
-    // The limits of the models in `chosen` are only checked here. They are created when a turn chooses one of these models.
+    // The limits of the models in `chosen` are only checked here. They are created when a turn chooses one of the models.
     chosen.iter().try_for_each(|(_, model)| ContextLimits::new(rules, model, all, request).map(drop))?;
     ContextLimits::new(rules, model, all, request)
 }
 
-/// Returns the first name that two models have, or `None` if all names differ.
 fn twice(models: &[NamedModel]) -> Option<&str> {
     let is_twice = |at: usize, name: &str| models.iter().skip(at + 1).any(|(other, _)| **other == *name);
     models.iter().enumerate().find_map(|(at, (name, _))| is_twice(at, name).then_some(&**name))

@@ -18,7 +18,6 @@ use crate::tool::registry::Registry;
 use crate::tool::state::StateKey;
 use crate::tool::value::Tool;
 
-/// Maximum number of results in a cache. The oldest result is dropped first.
 const MAX_RESULTS: usize = 1024;
 
 /// Completed results of tools, which several assistants can share. A clone is a handle to the same results.
@@ -121,7 +120,7 @@ impl ResultCache {
         drop((key, known, dropped));
     }
 
-    /// Locks the results. No code of the application may run while the lock is held.
+    /// Locks the results. No code of the application may run while the lock is held: it would deadlock if it used the cache.
     fn lock(&self) -> MutexGuard<'_, CachedResults> {
         self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -134,8 +133,7 @@ impl fmt::Debug for ResultCache {
     }
 }
 
-/// The key of a cached result: the tool and its parameters, the session and source, the state that the tool may read, the hooks, and the
-/// arguments, regardless of the order of keys in objects. Calls with equal keys have the same result.
+/// The key of a cached result. Calls with equal keys have the same result. The order of keys in JSON objects makes no difference.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct CallKey {
     tool: String,
@@ -148,7 +146,7 @@ pub(super) struct CallKey {
     args: String,
 }
 
-/// The identity of a value of the application: its address. The value is kept alive, so that no other value can have the same address.
+/// The address of a value of the application. The value is kept alive, so that no other value can have the same address.
 struct Identity {
     address: usize,
     _value: Box<dyn Any + Send + Sync>,
@@ -181,7 +179,6 @@ impl fmt::Debug for Identity {
 }
 
 impl CallKey {
-    /// Returns the key of a call whose arguments were checked.
     pub(super) fn new(
         name: &str,
         fingerprint: u64,
@@ -207,10 +204,10 @@ impl CallKey {
     }
 }
 
-/// Returns a text that is equal only for equal arguments. `sent` is the text of the arguments. The returned text ends with `sent`
-/// if different arguments could have the same `args`.
+/// Returns a text that is equal only for equal arguments. `args` are the parsed arguments, and `sent` is their original text. `sent` is
+/// appended if different arguments could have the same `args`.
 fn exact_text(args: &Value, sent: &str) -> String {
-    /// Decimal numbers with up to this many digits are distinct floats.
+    /// Two different decimal numbers with at most this many digits are different floats.
     const DIGITS: usize = 15;
     let mut key = canonical(args);
     // `args` is null if only the tool itself can parse the arguments. A long number in `args` may be a float that has lost digits.

@@ -9,15 +9,13 @@ use crate::tool::outcome::ToolOutcome;
 use crate::tool::source::Source;
 use crate::tool::value::Tool;
 
-/// The arguments of a call, as its tool accepted them. The body, hooks, approval, records and the cache read these parsed
-/// arguments.
+/// The arguments of a call as its tool accepted them, parsed once for the body, hooks, approvals, records and the cache.
 pub(crate) struct CheckedArguments {
     tool: Tool,
     args: ToolArguments,
     accepted: AcceptedArguments,
 }
 
-/// Checks arguments with their tool, on behalf of the run's source. If the arguments are refused, returns the outcome of the call.
 pub(super) fn check(
     tool: &Tool,
     args: &ToolArguments,
@@ -34,7 +32,6 @@ impl CheckedArguments {
         &self.tool
     }
 
-    /// Returns the arguments as the tool accepted them.
     pub(super) fn accepted(&self) -> &AcceptedArguments {
         &self.accepted
     }
@@ -43,7 +40,6 @@ impl CheckedArguments {
         self.accepted.definition().plan()
     }
 
-    /// Returns the text that the tool parsed.
     pub(super) fn text(&self) -> &str {
         self.accepted.text()
     }
@@ -52,13 +48,12 @@ impl CheckedArguments {
         self.accepted.coercions()
     }
 
-    /// Returns the arguments after coercion, under canonical names. Numbers that a float cannot hold are rounded; the [text](Self::text)
-    /// has all their digits. `null` if only the tool itself can parse the arguments.
+    /// Returns the arguments after coercion, with parameter names in place of aliases. Numbers that a float cannot hold are rounded; the
+    /// [text](Self::text) has all their digits. `null` if only the tool itself can parse the arguments.
     pub(super) fn value(&self) -> &Value {
         self.accepted.value()
     }
 
-    /// Returns whether the call has the arguments that were checked.
     pub(super) fn is_of(&self, call: &ToolCall) -> bool {
         self.args == call.args
     }

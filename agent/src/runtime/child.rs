@@ -1,4 +1,4 @@
-//! An assistant as a tool: each call starts a child of the run that makes the call.
+//! An assistant as a tool: each call starts a run, the child of the run that makes the call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ pub struct ChildTool {
     output: Option<Result<OutputSchema, DefinitionError>>,
 }
 
-/// The functions that define the arguments of a call, check them, and convert them to the message with which the child begins.
+/// The functions that define the arguments of a call, check them, and convert them to the first message of the child.
 #[derive(Clone)]
 struct ChildInput {
     plan: fn(&str, PlanOptions) -> Result<Plan, DefinitionError>,
@@ -99,11 +99,12 @@ impl Assistant {
     /// [`state_per_prompt`](super::AssistantBuilder::state_per_prompt).
     ///
     /// If the child fails, its call fails with the code `child_failed`, or with `store` if the store failed. If the child reaches a limit,
-    /// or if the parent may start no more children, the code is `limit`; if the parent is at the maximum depth, it is `depth_limit`. A call
-    /// outside of a run, for example by an MCP client, fails with the code `needs_decision` if its run would have to wait.
+    /// or if the parent may start no more children, the code is `limit`; if the parent is at the maximum depth, it is `depth_limit`. A
+    /// call outside of a run, for example by an MCP client, fails with the code `needs_decision` if its run would have to wait for a
+    /// decision.
     ///
-    /// On an [engine](crate::guide::durable) a call is a workflow of its own. A time limit of the tool counts the time that the steps of
-    /// the child take, but not the time in which the child waits.
+    /// On a [durable engine](crate::guide::durable), each call is a workflow of its own. A time limit of the tool counts the time that the
+    /// steps of the child take, but not the time in which the child waits.
     ///
     /// ```
     /// use agent::{Assistant, RunStop, ScriptedModel, model::reply, tool, tools};
@@ -227,7 +228,6 @@ impl ChildInput {
     }
 }
 
-/// The assistant that a call runs, and the schema of its answer.
 pub(super) struct ChildSpec {
     /// The assistant that a call runs, or `None` for the assistant that makes the call.
     pub(super) assistant: Option<Assistant>,
@@ -235,7 +235,7 @@ pub(super) struct ChildSpec {
 }
 
 impl ChildSpec {
-    /// Returns the assistant of a tool and the schema of its answer, or `None` if the tool is not an assistant.
+    /// Returns `None` if the tool is not an assistant.
     #[cfg(feature = "durable-restate")]
     pub(super) fn of(tool: &Tool) -> Option<&Self> {
         tool.assistant_spec()?.downcast_ref()
@@ -275,8 +275,8 @@ impl ToolBody for ChildBody {
 }
 
 impl ChildBody {
-    /// Runs the assistant as a child of the run that makes the call, or continues a suspended or interrupted child. If the stored child has
-    /// ended, returns its outcome.
+    /// Runs the assistant as a child of the run that makes the call, or continues a suspended or interrupted child. If the child has
+    /// already ended in the store, returns its outcome.
     async fn run(&self, call: &Arc<ChildCall>, message: UserMessage, cx: &ToolContext) -> ToolOutcome {
         let mut assistant = call.parent.assistant_of_child(self.spec.assistant.as_ref());
         let mut stored = StoredRun::New;
@@ -306,7 +306,8 @@ impl ChildBody {
         with_spent(outcome, call)
     }
 
-    /// Runs the assistant for a call that no run made. The call fails if the assistant has to wait for a decision.
+    /// Runs the assistant for a call outside of a run, for example by an MCP client. The call fails if the assistant has to wait for a
+    /// decision.
     async fn run_alone(&self, message: UserMessage, cx: &ToolContext) -> ToolOutcome {
         let Some(assistant) = &self.spec.assistant else {
             return failed(
@@ -336,8 +337,7 @@ impl ChildBody {
         }
     }
 
-    /// Returns the outcome of a stored run, and counts the amounts that the run spent. The run ended before the end of its call was
-    /// recorded.
+    /// Returns the outcome of a child whose end was stored before the end of its call, and counts the amounts that the child spent.
     fn stored_outcome(&self, assistant: &Assistant, ended: &EndedRun, call: &ChildCall) -> ToolOutcome {
         let conversation = assistant.messages();
         let added = conversation.shared().get(ended.from..).unwrap_or_default();
@@ -396,7 +396,8 @@ pub(super) fn too_many(max: u32) -> ToolOutcome {
     failed("limit", text)
 }
 
-/// Returns the outcome of a call whose child was suspended: the call is deferred, or fails if it is outside of a run.
+/// Returns the outcome of a call whose child was suspended. A call outside of a run (`call` is `None`) fails, because nothing would resume
+/// the child.
 fn waits(call: Option<&ChildCall>, run: AgentLoop) -> ToolOutcome {
     match call {
         Some(call) => {
@@ -438,7 +439,6 @@ fn text_or_count(messages: &[Arc<Message>]) -> String {
     format!("The sub-agent gave no answer. It made {calls} calls.")
 }
 
-/// Adds the spent amounts of the child to the metadata of the outcome, if the call completed or failed.
 fn with_spent(mut outcome: ToolOutcome, call: &ChildCall) -> ToolOutcome {
     let metadata = match &mut outcome {
         ToolOutcome::Completed(output) => &mut output.metadata,
@@ -464,8 +464,8 @@ pub(super) fn did_fail(error: impl fmt::Display) -> ToolOutcome {
 pub(super) fn failure(error: RunError) -> ToolOutcome {
     match error {
         RunError::Limit(reached) => did_not_finish(reached),
-        // The failed reply records only the message of the error. With this message, the outcome is the same after a crash and on a
-        // durable engine, where only the reply is left.
+        // A failed reply records only the message of the error. The outcome is made from the message, so that it is the same after a crash
+        // and on a durable engine, where only the reply is left.
         RunError::Model(error) => did_fail(error.message()),
         RunError::Request { message } => did_fail(message),
         RunError::Aborted { reason } => ToolOutcome::aborted(&reason),

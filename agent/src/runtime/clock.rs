@@ -1,4 +1,4 @@
-//! The clock of models, on the timer of tokio, so that it follows the paused clock of a test.
+//! A clock for models on the timer of tokio, so that it follows the paused clock of a test.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::TokioExecutor;
 use crate::tool::BoxFuture;
 use crate::tool::executor::Executor;
 
-/// A clock on the timer of tokio, which measures the time since its first use.
+/// A clock that measures the time since its first use.
 #[derive(Debug, Default)]
 pub(crate) struct TokioClock {
     start: OnceLock<Instant>,

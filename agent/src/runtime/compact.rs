@@ -1,4 +1,4 @@
-//! Compaction when the application asks for it, outside of the steps of a run.
+//! Compaction that the application requests, outside of the steps of a run.
 
 use super::assistant::Assistant;
 use super::context::ContextError;
@@ -8,7 +8,7 @@ use crate::message::{ConversationView, Usage};
 use crate::model::{ContextRules, SizeCounter};
 use crate::tool::context::ToolContext;
 
-/// The conversation's tokens divided by this number are kept: the newest messages of this total size are not summarized.
+/// The newest messages, up to the tokens of the next request divided by this number, are not summarized.
 const TAIL: u64 = 4;
 
 /// The result of a [compaction](Assistant::compact).
@@ -43,7 +43,7 @@ impl Assistant {
     /// Writes a summary now, which replaces old messages in the next requests to the model. `focus` names the content that the summary
     /// should keep above all. The conversation stays complete. Returns `None` if there is nothing that a summary could replace.
     ///
-    /// The newest turn stays as it is, and so do pinned messages. A run that is active meanwhile uses the summary from its next request on.
+    /// The newest turn and pinned messages stay as they are. A run that is active meanwhile uses the summary from its next request on.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::ContextRules};

@@ -32,33 +32,32 @@ use crate::tool::set::ToolSet;
 use crate::tool::source::Source;
 use crate::tool::value::Tool;
 
-/// The immutable configuration of an assistant.
 #[derive(Clone)]
 pub(super) struct Config {
     pub(super) model: Arc<dyn Model>,
     /// The settings that all requests have in common.
     pub(super) request: ModelRequest,
     pub(super) registry: Registry,
-    /// The registered types of serialized state.
     pub(super) state_types: StateTypes,
     pub(super) rules: Arc<LoopConfig>,
-    /// The maximum number of times in a row that a cut answer is continued. Structured output is not continued: its request is made again.
+    /// The maximum number of times in a row that an answer is continued if its token limit cut it. Structured output is not continued: its
+    /// request is made again.
     pub(super) continue_length: u32,
     pub(super) hooks: Vec<Arc<dyn Hooks>>,
     pub(super) approver: Option<Approver>,
-    /// The function that gives inputs to the questions of tools.
+    /// The function that answers the questions of tools.
     pub(super) answerer: Option<Answerer>,
     pub(super) signer: Option<Arc<Signer>>,
-    /// The listeners of the builder. A new assistant starts with these listeners.
+    /// The listeners with which a new assistant starts.
     pub(super) listeners: Listeners,
-    /// The queues of which a turn takes all waiting messages.
+    /// The queues from which a turn takes all waiting messages instead of one.
     pub(super) delivers_all: Vec<Queue>,
     pub(super) max_concurrency: usize,
     /// The maximum depth of nested runs below a run of this assistant.
     pub(super) max_depth: u8,
     /// The maximum number of runs that a run of this assistant may start, at all depths together.
     pub(super) max_children: u32,
-    /// The maximum number of requests that the runs below a run of this assistant make at the same time.
+    /// The maximum number of requests that sub-agents of a run make at the same time, at all depths together.
     pub(super) max_requests_in_flight: usize,
     pub(super) tool_timeout: Duration,
     pub(super) cancel_grace: Duration,
@@ -69,10 +68,9 @@ pub(super) struct Config {
     /// The tools whose results are not cached, each with the reason.
     pub(super) uncached: Arc<[(String, &'static str)]>,
     pub(super) spill: Option<SpillFolder>,
-    /// The limits that keep the conversation within the window of the model, if the context is managed.
+    /// `None` unless the builder has set `manage_context`.
     pub(super) context: Option<ContextLimits>,
     pub(super) counter: Arc<dyn TokenCounter>,
-    /// The budgets that requests must fit into.
     pub(super) budgets: Option<Arc<Budgets>>,
     /// The models that the application can choose, in addition to the assistant's own.
     pub(super) models: Arc<[NamedModel]>,
@@ -86,18 +84,17 @@ pub(super) struct Config {
     pub(super) formats_results: bool,
     pub(super) meters: Vec<Meter>,
     pub(super) chunk_meters: Vec<ChunkMeter>,
-    /// The name of the agent in traces.
     pub(super) agent_name: Option<Arc<str>>,
     pub(super) agent_description: Option<Arc<str>>,
-    /// The reader of the answers of all runs, if the requests have a schema for answers.
+    /// Reads the answers of all runs; `None` if the assistant has no schema for answers.
     pub(super) answer: Option<Arc<AnswerReader<Value>>>,
-    /// The answer that runs with this configuration are expected to give. Not set in the configuration of an assistant.
+    /// The answer that a run with this configuration must give. Set only in the configuration of a run, not in that of an assistant.
     pub(super) expected: Option<Arc<ExpectedOutput>>,
     /// The name of the tool that was added for the expected answer. Empty if no tool was added.
     pub(super) output_tool: Arc<str>,
     /// The rules for content in traces; `None` if traces record no content.
     pub(super) capture: Option<Arc<Capture>>,
-    /// The source of prompts that name no source.
+    /// The source of prompts that set none.
     pub(super) source: Option<Source>,
     /// The function that wraps the models of this assistant and of its sub-agents.
     #[cfg(feature = "studio")]
@@ -108,7 +105,6 @@ pub(super) struct Config {
 pub(crate) type ModelWrap = Arc<dyn Fn(Arc<dyn Model>) -> Arc<dyn Model> + Send + Sync>;
 
 impl Config {
-    /// Wraps the assistant's own model and all named models.
     #[cfg(feature = "studio")]
     pub(super) fn wrap_models(&mut self, wrap: ModelWrap) {
         self.model = wrap(self.model.clone());
@@ -116,12 +112,11 @@ impl Config {
         self.wrap_model = Some(wrap);
     }
 
-    /// Returns whether a turn takes all waiting messages of this queue, rather than only the first.
     pub(super) fn takes_all(&self, queue: Queue) -> bool {
         self.delivers_all.contains(&queue)
     }
 
-    /// Returns the secret arguments of all tools, including tools that are not shown in a turn, so that they can be withheld.
+    /// Returns the secret arguments of all tools, including tools that a turn does not show, so that these arguments can be withheld.
     pub(super) fn secrets(&self) -> Arc<SecretArguments> {
         let all = self.registry.secrets();
         if all.are_of(&self.request.tools) {
@@ -130,7 +125,6 @@ impl Config {
         Arc::new(SecretArguments::new([self.request.tools.clone(), self.registry.definitions()]))
     }
 
-    /// Signs a run that may be stored, if there is a key.
     pub(super) fn sign(&self, run: &mut AgentLoop) {
         if let Some(signer) = &self.signer {
             signer.sign(run);
@@ -142,13 +136,11 @@ impl Config {
         self.rules.tools.get(tool).map_or(0, |tool| tool.fingerprint)
     }
 
-    /// Returns the checked arguments of a call, or `None` if they are refused, or the tool is unknown.
     pub(super) fn checked(&self, call: &ToolCall, context: &ToolContext) -> Option<Arc<CheckedArguments>> {
         let tool = self.registry.get(&call.name)?;
         check(tool, &call.args, context.source()).ok().map(Arc::new)
     }
 
-    /// Returns the key under which the result of a call is cached.
     pub(super) fn cache_key(&self, name: &str, checked: &CheckedArguments, context: &ToolContext) -> CallKey {
         CallKey::new(name, self.fingerprint(name), &self.registry, &self.hooks, checked, context)
     }
@@ -169,15 +161,11 @@ impl Config {
                     && !tool.requires().iter().any(|state| context.has_own(state))))
     }
 
-    /// Shows these tools of the registry to the model.
     pub(super) fn show_tools(&mut self, tools: Arc<[ToolDefinition]>) {
         self.request.tools = shown_tools(&self.registry, self.max_depth, tools);
     }
 
     /// Returns the configuration of a run whose prompt adds these tools.
-    ///
-    /// # Errors
-    /// Fails if a tool has the name of another tool, or cannot be used.
     pub(super) fn with_tools(&self, tools: ToolSet) -> Result<Self, RunError> {
         let mut config = self.clone();
         let known = config.registry.len();
@@ -209,11 +197,11 @@ impl Config {
         Some(Arc::new(config))
     }
 
-    /// Returns the tools with these names. Names without a tool are skipped.
     pub(super) fn definitions_of(&self, names: &[String]) -> Arc<[ToolDefinition]> {
         let tools = &self.request.tools;
         if names.len() == tools.len() {
-            // Names are unique, so these are the names of all tools. The shared list is returned, because it keeps its encoded text.
+            // Names are unique, so equally many names are the names of all tools. The shared list is returned, because it caches its
+            // encoded text.
             return tools.clone();
         }
         tools.iter().filter(|tool| names.iter().any(|name| name == tool.name())).cloned().collect()
@@ -224,8 +212,8 @@ impl Config {
         !self.choosers.is_empty()
     }
 
-    /// Returns whether a turn may do more than send the whole conversation once: the turn may send a view of it, let hooks choose the
-    /// model or the tools, or repeat the request.
+    /// Returns whether a turn may do more than send the whole conversation once: replace old messages, let hooks choose the model or the
+    /// tools, or repeat the request.
     pub(super) fn prepares_requests(&self) -> bool {
         self.context.is_some() || self.selects_model() || self.continue_length > 0
     }
@@ -251,10 +239,6 @@ impl Config {
         (more > now).then_some(config)
     }
 
-    /// Returns the configuration of a run that expects this output.
-    ///
-    /// # Errors
-    /// Fails if the output needs a tool, and the tool cannot be registered.
     pub(super) fn expecting(&self, expected: Arc<ExpectedOutput>) -> Result<Self, RunError> {
         let mut config = self.clone();
         if config.rules.continue_length > 0 {

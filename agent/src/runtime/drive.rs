@@ -33,11 +33,10 @@ pub(super) struct BegunRun {
     seen: usize,
     /// The turn that a crash of the process interrupted, if there is one.
     interrupted: Option<InterruptedTurn>,
-    /// The reader of the answer, by the assistant's schema. `None` if the assistant has no schema, or if the prompt asks for another
-    /// answer.
+    /// Reads the answer by the assistant's schema. `None` if the assistant has no schema, or if the prompt asks for another answer.
     answer: Option<Arc<AnswerReader<Value>>>,
     /// The tool whose body made the prompt. If it is set, a suspended run is an error, because nothing would resume the run. Not set for a
-    /// detached prompt, and for the prompt of an assistant that is called as a tool.
+    /// detached prompt or for an assistant that is called as a tool.
     in_tool: Option<Arc<str>>,
 }
 
@@ -144,8 +143,8 @@ impl BegunRun {
     }
 }
 
-/// Records that the child of a call has begun, and adds it to the tree of its parent. If a crash interrupted the child, the amounts that
-/// the child has spent are added to the budget of the tree, which does not contain them yet.
+/// Records with the calling run that its child has begun. If the child continues after a crash, the amounts that it had already spent are
+/// added to the budget that the runs share, because the budget does not contain them yet.
 fn run_begins(call: &ChildCall, started: &StartedRun) -> RunningChildren {
     let mut run = started.run.lock();
     if started.interrupted.is_some() {

@@ -1,4 +1,4 @@
-//! Assistants as tools on an engine: each call is a run of its own, which the calling run starts and waits for.
+//! Assistants as tools on a durable engine: each call is a run of its own, which the calling run starts and waits for.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -27,23 +27,19 @@ pub(crate) struct ChildReport {
     pub(crate) worked: Duration,
 }
 
-/// Returns whether this is the handle of a call that waits for its child.
 pub(crate) fn is_child_handle(handle: &str) -> bool {
     handle == CHILD_HANDLE
 }
 
-/// Returns the end of a call that waits for its child: a deferred outcome.
 pub(crate) fn waiting_child() -> CallEnd {
     CallEnd::new(ToolOutcome::Deferred { handle: CHILD_HANDLE.to_owned() })
 }
 
-/// Returns the end of a call that starts no child, because `max` runs have begun already.
 pub(crate) fn too_many_children(max: u32) -> CallEnd {
     CallEnd::ran(too_many(max), 0)
 }
 
 impl Performer {
-    /// Returns whether the tool is an assistant, whose calls are runs.
     pub(crate) fn is_child(&self, tool: &str) -> bool {
         self.config.registry.get(tool).is_some_and(Tool::is_of_assistant)
     }
@@ -53,10 +49,10 @@ impl Performer {
         self.config.registry.get(tool)?.policy().timeout.filter(|limit| *limit < Duration::MAX)
     }
 
-    /// Returns the message with which the run of a call begins. `depth` is the depth of the run that makes the call.
+    /// Returns the first message of the run that a call starts. `depth` is the depth of the run that makes the call.
     ///
     /// # Errors
-    /// Returns the end of a call whose run does not begin.
+    /// Returns the end of the call if it starts no run.
     pub(crate) async fn child_message(
         &self,
         key: &StepKey,
@@ -81,7 +77,6 @@ impl Performer {
 }
 
 impl ServedAssistant {
-    /// Returns the report of an ended run of this assistant, for the parent run that made the call.
     pub(crate) fn child_report(&self, run: &AgentLoop, value: &Result<Option<Value>, String>) -> ChildReport {
         let outcome = match run.end() {
             Some(End::Limit(reached)) => failure(RunError::Limit(reached.clone())),

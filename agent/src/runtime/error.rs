@@ -139,7 +139,7 @@ pub enum RunError {
         needed: u64,
         /// The maximum number of tokens of a request.
         usable: u64,
-        /// The number of changes of the view so far. The view holds the messages that are sent to the model.
+        /// The number of changes so far to the messages that are sent to the model.
         generation: u32,
         /// The reason why the last summary failed, if one failed.
         summary: Option<String>,
@@ -370,7 +370,7 @@ pub enum BuildError {
     /// The session could not be read.
     #[error("the session cannot be read: {0}")]
     Store(#[from] StoreError),
-    /// The [rules of the window](super::AssistantBuilder::manage_context) cannot be used.
+    /// The [rules for the context window](super::AssistantBuilder::manage_context) cannot be used.
     #[error("the context cannot be managed: {0}")]
     Context(#[source] ViewError),
     /// A [budget](super::AssistantBuilder::budget) cannot be used.
@@ -426,8 +426,7 @@ pub enum ResumeError {
         "the conversation went on without the suspended run; resume it with an assistant of that conversation, or of none"
     )]
     ConversationMovedOn,
-    /// The request does not wait for a decision, or the question for an answer: it was decided or answered before, or it belongs to another
-    /// run.
+    /// No approval request or question with this id waits: it was decided or answered before, or it belongs to another run.
     #[error(
         "request `{request_id}` is not waiting for a decision: it was decided before, or belongs to another run"
     )]

@@ -51,7 +51,6 @@ mod tests {
 
     use super::*;
 
-    /// Runs blocking work that sends the id of its thread.
     fn work() -> (BoxFuture<'static, ()>, mpsc::Receiver<std::thread::ThreadId>) {
         let (sender, thread) = mpsc::channel();
         let work = move || sender.send(std::thread::current().id()).expect("the receiver exists");

@@ -1,11 +1,10 @@
-//! The reply so far, for readers of a run that streams.
+//! The part of a reply that has arrived, for code that reads a run while it streams.
 
 use std::sync::Arc;
 
 use crate::message::{AssistantMessage, Content, Message, Part, ToolCall};
 use crate::model::ModelEvent;
 
-/// A reply as far as it has streamed.
 pub(super) struct GrowingReply {
     /// The message without its parts.
     message: Arc<Message>,
@@ -14,13 +13,11 @@ pub(super) struct GrowingReply {
 }
 
 impl GrowingReply {
-    /// Creates a reply that has no parts yet.
     pub(super) fn new(message: Arc<Message>) -> Self {
         // Room for one part is reserved, because most replies have one part, and parts are large.
         Self { message, parts: Vec::with_capacity(1) }
     }
 
-    /// Adds an event to the reply. Events that extend a part are ignored if the part has not begun.
     pub(super) fn grow(&mut self, event: &ModelEvent) {
         let begun = match event {
             ModelEvent::TextStart { .. } => Part::text(""),
@@ -47,7 +44,6 @@ impl GrowingReply {
         }
     }
 
-    /// Returns the reply so far.
     pub(super) fn message(&self) -> AssistantMessage {
         let mut message = self.message.as_assistant().cloned().unwrap_or_default();
         message.content = self.parts.iter().map(|(_, part)| part.clone()).collect();

@@ -67,9 +67,9 @@ impl RunHandle {
         self.assistant.follow_up(message)
     }
 
-    /// Returns a snapshot of the run that can be stored and [resumed](Assistant::resume), or `None` if this run is not active. The snapshot
-    /// contains the secret arguments of calls. It also contains the suspended runs of sub-agents and, if the assistant has no store, their
-    /// active runs in the current state.
+    /// Returns a snapshot of the run that can be stored and [resumed](Assistant::resume), or `None` if this run is not active. The
+    /// snapshot contains the secret arguments of calls. It also contains the suspended runs of sub-agents and, if the assistant has no
+    /// session, their active runs in the current state.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, SuspendedRun, model::reply};

@@ -124,9 +124,9 @@ pub trait Hooks: Send + Sync {
         None
     }
 
-    /// Returns the messages of a request, made from the messages of the conversation, or of its view if the context is
-    /// [managed](super::AssistantBuilder::manage_context). The conversation itself does not change. The returned messages are
-    /// [repaired](crate::message::Conversation::repair) before they are sent.
+    /// Returns the messages of a request, made from the messages of the conversation. If the context is
+    /// [managed](super::AssistantBuilder::manage_context), the hook receives the messages after clearing and summarizing. The conversation
+    /// itself does not change. The returned messages are [repaired](crate::message::Conversation::repair) before they are sent.
     fn transform_context(
         &self,
         messages: MessageList,
@@ -160,11 +160,11 @@ pub trait Hooks: Send + Sync {
     /// these arguments: [`BeforeCall::RequireApproval`] and [`BeforeCall::Replace`] are ignored. To enforce a rule in every case, block the
     /// call.
     ///
-    /// When a suspended run is resumed, the hook is called again for each call that is about to run. The hook receives the arguments of the
-    /// model, or of the person who changed them. [`BeforeCall::Block`] and errors take effect. [`BeforeCall::RequireApproval`] is satisfied
-    /// by a decision for the same arguments. A new decision is requested, under a new request id, if the approved arguments differ from the
-    /// arguments that would run, or if a call without a decision now needs a decision. The run is then suspended again, or its approver is
-    /// called. Until the new decision, none of the calls that waited together runs.
+    /// When a suspended run is resumed, the hook is called again for each call that is about to run. The hook receives the arguments of
+    /// the model, or of the person who changed them. [`BeforeCall::Block`] and errors take effect. [`BeforeCall::RequireApproval`] is
+    /// satisfied by a decision for the same arguments. A new decision is requested, under a new request id, if the approved arguments
+    /// differ from the arguments that would run, or if a call without a decision now needs a decision. The run is then suspended again, or
+    /// its approver is called. Until the new decision, none of the waiting calls runs.
     fn before_tool_call(&self, call: ToolCallInfo) -> BoxFuture<'_, Result<BeforeCall, HookError>> {
         Box::pin(std::future::ready(Ok(BeforeCall::Continue)))
     }
@@ -232,7 +232,6 @@ struct CallInner {
 }
 
 impl ToolCallInfo {
-    /// Creates the information about a call. `checked` is `None` if the arguments were refused.
     pub(super) fn new(
         assistant: Option<Arc<Message>>,
         call: ToolCall,

@@ -1,4 +1,4 @@
-//! The steps of a run in this process: listeners are notified while a step works, and messages come from the assistant's queues.
+//! The steps of a run in this process. Listeners are notified while a step works, and messages come from the assistant's queues.
 
 mod asking;
 
@@ -30,8 +30,8 @@ use crate::model::ModelError;
 use crate::steps::{SharedLoop, StepError, StepKey, Steps};
 use crate::tool::combine::shown_after;
 
-/// Performs the steps of one run of an assistant. Dropping this value closes open calls and replies, so the conversation is sound at any
-/// time.
+/// Performs the steps of one run of an assistant. Dropping this value ends unfinished calls and replies, so that each call in the
+/// conversation has a result.
 pub(super) struct InProcessSteps {
     pub(super) performer: Performer,
     pub(super) assistant: Assistant,
@@ -39,16 +39,13 @@ pub(super) struct InProcessSteps {
     pub(super) stop: StopSignal,
     /// The progress and the questions that running bodies report, if listeners read them.
     pub(super) updates: Option<Arc<Updates>>,
-    /// The slot from which the reader of the run's stream takes events.
     pub(super) reader: Option<EventSlot>,
-    /// The reply that streams now.
     reply: Option<ReplyStream>,
     choices: TurnChoices,
-    /// The current turn and its span.
     turn: Option<(u32, Span)>,
-    /// The messages that were taken from a queue, and whose delivery was not reported yet.
+    /// The messages that were taken from a queue and not yet reported as delivered.
     pub(super) delivering: Vec<QueuedMessage>,
-    /// The typed error that ended the run, if there is one. The loop keeps only a message.
+    /// The error that ended the run. The loop keeps only its text.
     pub(super) error: Option<RunError>,
     /// The number of steps and of events of replies since the run last yielded to other tasks.
     steps: u32,
@@ -56,16 +53,15 @@ pub(super) struct InProcessSteps {
     pub(super) resumption: Option<Resumption>,
     /// Whether calls that were checked before the run was resumed must be checked again.
     pub(super) checks_again: bool,
-    /// The records of calls, if the assistant has a store.
     pub(super) records: Option<Arc<RunRecords>>,
-    /// The states of this segment's calls that the store has recorded, by the position of the call.
+    /// The recorded states of calls that a crash interrupted, by the position of the call.
     pub(super) found: BTreeMap<u32, InterruptedCall>,
-    /// The checked arguments of the calls of this segment that may run, by the position of the call.
+    /// The checked arguments of the calls that may run, by the position of the call.
     pub(super) checked: BTreeMap<u32, Arc<CheckedArguments>>,
     pub(super) parent: Option<Arc<ParentRun>>,
     /// This run as its children see it. `None` until the run has a child.
     pub(super) as_parent: Option<Arc<ParentRun>>,
-    /// The suspended children that are about to continue, each by the position of its call in this segment.
+    /// The suspended children that are about to continue, by the position of the call that started them.
     pub(super) continued: BTreeMap<u32, (Box<AgentLoop>, Resumption)>,
     /// The calls that start a child and have not ended. `None` until a call starts a child.
     pub(super) children: Option<RunningChildren>,
@@ -115,7 +111,7 @@ impl Steps for InProcessSteps {
         messages: MessageList,
         run: &SharedLoop,
     ) -> Result<ModelReply, StepError> {
-        // `messages` shares its list with the conversation. Without `messages`, the conversation can extend the list in place.
+        // `messages` shares its list with the conversation. Once `messages` is dropped, the conversation can extend the list in place.
         drop(messages);
         let (_place, span) = self.enter_request().await?;
         if !self.performer.config.prepares_requests() {
@@ -174,7 +170,7 @@ impl Steps for InProcessSteps {
     }
 
     fn event(&mut self, event: Event, _: &SharedLoop) -> impl Future<Output = Result<(), StepError>> + Send {
-        // The future holds a pointer to the event, because an event is large.
+        // The future holds a pointer, because an event is large.
         let event = Arc::new(event);
         async move {
             self.notify(event).await;
@@ -212,12 +208,10 @@ impl InProcessSteps {
         }
     }
 
-    /// Returns an error if the run is stopped and has not ended.
     pub(super) fn check_stop(&mut self) -> Result<(), StepError> {
         if self.stop.is_set() && self.run.lock().end().is_none() { Err(self.stopped()) } else { Ok(()) }
     }
 
-    /// Returns the error for a step that was stopped.
     pub(super) fn stopped(&self) -> StepError {
         match self.stop.limit() {
             Some(reached) => StepError::Limit(reached),
@@ -225,8 +219,8 @@ impl InProcessSteps {
         }
     }
 
-    /// Returns whether a steering message arrived in this turn, and marks the run as steered if one did. Returns false if, by the steering
-    /// policy, such messages do not affect calls.
+    /// Returns whether a steering message has arrived, and marks the run as steered if so. Returns `false` if the steering policy lets all
+    /// calls of a turn run.
     pub(super) fn look_for_steering(&self) -> bool {
         let is_steered = self.performer.config.rules.may_be_steered() && self.assistant.is_steered();
         if is_steered {
@@ -235,7 +229,7 @@ impl InProcessSteps {
         is_steered
     }
 
-    /// Waits for the permit of a request, which only the run of a sub-agent needs, and returns the permit with the span of the turn.
+    /// Waits for the permit that only a request of a sub-agent needs, and returns the permit with the span of the turn.
     pub(super) async fn enter_request(&mut self) -> Result<(Option<OwnedSemaphorePermit>, Span), StepError> {
         let place = self.request_place().await?;
         Ok((place, self.turn_span()))
@@ -261,15 +255,14 @@ impl InProcessSteps {
         self.is_running = false;
     }
 
-    /// Counts a step or an event of a reply, and returns whether the run must yield to other tasks now. Without this, a run whose model and
-    /// tools are always ready would never yield. Tokio's cooperative budget does not replace it: the runs that one task polls share that
+    /// Counts a step or an event of a reply, and returns whether the run must yield to other tasks now. Otherwise, a run whose model and
+    /// tools are always ready would never yield. Tokio's cooperative budget does not suffice: the runs that one task polls share that
     /// budget, so one run could starve the others.
     pub(super) fn has_to_yield(&mut self) -> bool {
         self.steps = (self.steps + 1) % MAX_STEPS;
         self.steps == 0
     }
 
-    /// Notifies all listeners of the events so far. Steps call this function while they work.
     pub(super) async fn emit(&mut self) {
         let run = self.run.clone();
         let next = || run.lock().pop_event().map(Arc::new);
@@ -291,8 +284,7 @@ impl InProcessSteps {
         }
     }
 
-    /// Reports queued messages as delivered, because they are in the conversation now. The application sees this in each message's
-    /// `Receipt`.
+    /// Reports through the `Receipt` of each queued message that the message is in the conversation now.
     fn deliver(&mut self) {
         if self.delivering.is_empty() {
             return;
@@ -303,8 +295,6 @@ impl InProcessSteps {
         }
     }
 
-    /// Prepares each call of a segment, in call order. If a steering message arrives before a call, and the policy gives it precedence, the
-    /// calls are skipped.
     async fn prepare_calls(&mut self, first: u32, calls: Vec<Arc<ToolCall>>) -> Result<(), StepError> {
         for (ord, call) in (first..).zip(calls) {
             self.run.lock().record_call_start(ord)?;
@@ -332,8 +322,8 @@ impl InProcessSteps {
         Ok(())
     }
 
-    /// Prepares a call, and returns whether its body had begun before the process died. `found` is the state of the call that the store has
-    /// recorded, if there is one. Fails like [`prepare_call`](Self::prepare_call).
+    /// Prepares a call, and returns whether its body had begun before the process died. `found` is the recorded state of the call, if
+    /// there is one.
     async fn found_or_prepared(
         &mut self,
         found: Option<InterruptedCall>,
@@ -352,10 +342,6 @@ impl InProcessSteps {
         })
     }
 
-    /// Prepares a call.
-    ///
-    /// # Errors
-    /// Fails if the run is stopped before the call is prepared, or if a hook that chooses the tools of the turn fails, which ends the run.
     pub(super) async fn prepare_call(&mut self, ord: u32, call: &ToolCall) -> Result<Prepared, StepError> {
         let chosen = if self.performer.config.choosers.is_empty() {
             None
@@ -375,7 +361,6 @@ impl InProcessSteps {
         Ok(prepared)
     }
 
-    /// Ends the reply of a dropped run, and records it as far as it arrived.
     fn close_reply(&mut self) {
         let Some(reply) = self.reply.take() else { return };
         let is_started = reply.is_started;
@@ -387,7 +372,7 @@ impl InProcessSteps {
 }
 
 impl Drop for InProcessSteps {
-    /// Ends a run that is still running, as cancelled or by the limit that it has reached. Open calls and replies are closed.
+    /// Ends a run that is still running, as cancelled or by the limit that it has reached.
     fn drop(&mut self) {
         if !self.is_running {
             return;

@@ -19,7 +19,6 @@ impl Assistant {
         Self::new(Arc::new(config), self.fork().messages())
     }
 
-    /// Returns a fork that continues a session of the assistant's store.
     pub(crate) async fn fork_session(&self, id: Arc<str>) -> Result<Self, BuildError> {
         self.fork().into_session(id).await
     }
@@ -52,7 +51,6 @@ impl Assistant {
         self.config().keeper.is_some()
     }
 
-    /// Returns the secret arguments of all tools.
     pub(crate) fn secret_arguments(&self) -> Arc<SecretArguments> {
         self.config().secrets()
     }

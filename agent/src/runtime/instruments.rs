@@ -22,7 +22,6 @@ const SCHEMA_URL: &str = "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev
 /// Maximum number of runs that are measured at the same time. Further runs are not measured.
 const MAX_RUNS: usize = 10_000;
 
-/// The instruments of one assistant, and the runs that they measure now.
 pub(super) struct Instruments {
     request_duration: Histogram<f64>,
     first_chunk: Histogram<f64>,
@@ -91,7 +90,6 @@ impl Instruments {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records the measurement of a request, or of a call whose body ran.
     pub(super) fn record(&self, metric: &Metric) {
         match metric {
             Metric::Request {
@@ -123,8 +121,8 @@ impl Instruments {
                 if let Some(run) = self.runs().get_mut(run_id) {
                     run.calls += 1;
                 }
-                // The body ran, so the tool exists. A name that the model invented is never a value of the attribute, so the number of
-                // values is limited.
+                // The body ran, so the tool exists. The attribute never has a name that the model invented, so the number of its values is
+                // limited.
                 let mut attributes = vec![
                     KeyValue::new("gen_ai.operation.name", "execute_tool"),
                     KeyValue::new("gen_ai.tool.name", tool.clone()),

@@ -39,7 +39,7 @@ pub enum Metric {
         turn: u32,
         /// The provider, for example `anthropic`.
         provider: String,
-        /// The requested model. For a fallback, the model that the fallback asked.
+        /// The requested model. With a [`Fallback`](crate::model::Fallback), the model that was asked.
         model: String,
         /// The model that answered, if the provider reports it.
         response_model: Option<String>,
@@ -82,13 +82,11 @@ pub enum Metric {
     },
 }
 
-/// A function that receives measurements.
 pub(super) type Meter = Arc<dyn Fn(&Metric) + Send + Sync>;
 
 /// A function that receives the time between two chunks of a reply, with the reply so far.
 pub(super) type ChunkMeter = Arc<dyn Fn(&AssistantMessage, Duration) + Send + Sync>;
 
-/// The times of a request: when it was sent, how long its first piece took, and when its last chunk arrived.
 #[derive(Clone, Copy)]
 pub(super) struct RequestTiming {
     sent_at: Instant,
@@ -101,7 +99,6 @@ impl RequestTiming {
         Self { sent_at: Instant::now(), first_piece: None, last_chunk: None }
     }
 
-    /// Returns the time since the request was sent.
     pub(super) fn elapsed(&self) -> Duration {
         self.sent_at.elapsed()
     }
@@ -112,7 +109,6 @@ impl RequestTiming {
         self.last_chunk.replace(now).map(|last| now - last)
     }
 
-    /// Records that a piece of the reply arrived.
     pub(super) fn record_piece(&mut self) {
         let sent_at = self.sent_at;
         self.first_piece.get_or_insert_with(|| sent_at.elapsed());

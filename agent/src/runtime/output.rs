@@ -27,15 +27,13 @@ use crate::tool::output::{Control, ToolOutput};
 use crate::tool::policy::Effect;
 use crate::tool::value::Tool;
 
-/// The name of the tool that takes the answer as its arguments, for models that cannot receive the schema itself.
+/// The name of the tool whose arguments are the answer, for models whose requests cannot contain the schema of the answer.
 pub(super) const TOOL: &str = "structured_output";
 
-/// The expected answer of a run.
 pub(super) struct ExpectedOutput {
     pub(super) plan: Plan,
     /// The schema for models with structured output.
     pub(super) schema: OutputSchema,
-    /// The function that validates the text of an answer.
     check: fn(&Plan, &str) -> Result<(), InvalidArguments>,
     tool: Result<Tool, String>,
 }
@@ -46,7 +44,6 @@ struct ResultField<T> {
     result: T,
 }
 
-/// A parser of answers of a Rust type, or of answers that fit a schema.
 pub(super) struct AnswerReader<T> {
     pub(super) plan: Plan,
     schema: OutputSchema,
@@ -86,7 +83,7 @@ impl<T: Argument> AnswerReader<T> {
         if let Some(own) = &self.schema.description {
             description.extend(["\n", own]);
         }
-        // The tool does nothing but accept its arguments, so an engine may repeat its calls.
+        // Calling the tool has no effect, so a durable engine may repeat the call.
         let options = ToolOptions::new(TOOL).description(description).effect(Effect::Pure).cache(false);
         let definition = ToolDefinition::with_options(self.plan.clone(), options);
         let body = OutputBody { check };
@@ -106,7 +103,6 @@ impl<T: Argument> AnswerReader<T> {
 }
 
 impl AnswerReader<Value> {
-    /// Creates the reader of answers that fit this schema.
     pub(super) fn of_schema(mut schema: OutputSchema) -> Result<Self, SchemaError> {
         let wrapped = schema::wrapped(&schema.schema);
         let is_wrapped = wrapped.is_some();
@@ -115,9 +111,8 @@ impl AnswerReader<Value> {
         Ok(Self { plan, schema, is_wrapped, of: PhantomData })
     }
 
-    /// Returns the answer of an ended run, for an assistant with a schema for all answers. Returns `None` if the run neither completed nor
-    /// was terminated. Also returns `None` if a tool or a hook terminated the run and the answer does not fit. An answer of a completed run
-    /// that does not fit is an error.
+    /// Returns the answer of a run. An answer that does not fit the schema is an error if the run completed, and `None` if a tool or a
+    /// hook ended the run. Any other run has no answer.
     pub(super) fn answer_if_any(&self, run: &AgentLoop) -> Result<Option<Value>, RunError> {
         let is_completed = match run.end() {
             Some(End::Completed) => true,
@@ -138,21 +133,19 @@ impl ExpectedOutput {
         native_output && output_dialect.is_none_or(|dialect| render(&self.plan, dialect).is_expressible())
     }
 
-    /// Returns the tool for the answer, and its name.
     pub(super) fn tool(&self) -> Result<(String, Tool), RunError> {
         let tool = self.tool.clone().map_err(|message| RunError::Output { message })?;
         Ok((tool.definition().name().to_owned(), tool))
     }
 
-    /// Validates an answer that is the text of a reply. `has_schema` is true if the request contained the schema itself, and not the tool.
+    /// Validates the text of a reply as the answer. `has_schema` is true if the request contained the schema instead of the answer tool.
     pub(super) fn check(&self, text: &str, has_schema: bool) -> Result<(), InvalidArguments> {
         let subject = if has_schema { Subject::Answer } else { Subject::AnswerWithoutTool };
         (self.check)(&self.plan, without_fence(text)).map_err(|report| report.about(subject))
     }
 }
 
-/// Returns the answer of a run: the arguments of the answer tool's call, or the text of the last reply. The arguments were validated when
-/// the call ran.
+/// Returns the arguments of the answer tool's call, or the text of the last reply. The arguments were validated when the call ran.
 fn answer_text(run: &AgentLoop) -> String {
     if let Some(args) = run.accepted_arguments(TOOL) {
         return args.text().to_owned();
@@ -168,7 +161,6 @@ pub(super) fn without_fence(text: &str) -> &str {
     fenced.map_or(text, |text| text.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).trim())
 }
 
-/// The body of the answer tool, which only accepts its arguments.
 struct OutputBody {
     check: fn(&Plan, &str) -> Result<(), InvalidArguments>,
 }

@@ -1,4 +1,5 @@
-//! A run as its children see it, and the calls that start children.
+//! Calls that start a child: the run of a sub-agent. [`ParentRun`] holds the options, limits and listeners that a child takes from the run
+//! that calls it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -24,11 +25,11 @@ use crate::tool::outcome::ToolOutcome;
 /// The additional time for which a cancelled run waits for a child, so that the ends of the child's calls are recorded.
 pub(crate) const CHILD_GRACE: Duration = Duration::from_secs(2);
 
-/// The calls of a run that start children and have not ended, each with its position.
+/// The calls of a run that started children and have not ended, each with its position in the reply.
 pub(super) type RunningChildren = Arc<Mutex<Vec<(u32, Arc<ChildCall>)>>>;
 
-/// Returns a copy of a run with its running children. The lock of the run is held for the whole time. Ends of children are recorded under
-/// the same lock, so the copy misses no child.
+/// Returns a copy of a run with its running children. The run is locked throughout, and ends of children are recorded under the same lock,
+/// so the copy misses no child.
 fn snapshot_of_tree(run: &SharedLoop, children: &RunningChildren) -> AgentLoop {
     let run = run.lock();
     let mut copy = run.snapshot();
@@ -45,20 +46,19 @@ pub(super) fn lock_children(children: &RunningChildren) -> MutexGuard<'_, Vec<(u
     children.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A run as its children see it.
+/// The part of a run that its children use.
 pub(super) struct ParentRun {
     /// The assistant, whose listeners are notified of the events of the children.
     assistant: Assistant,
     reader: Option<EventSlot>,
-    /// The configuration of the run. The children of the run take over some of its options.
     config: Arc<Config>,
     /// Whether the run and its children are stored in sessions.
     pub(super) has_session: bool,
     pub(super) path: RunPath,
     pub(super) budget: Arc<TreeBudget>,
     pub(super) max_children: u32,
-    /// The permits for concurrent requests, which all children in the tree share. A run makes no requests while its children run, so it
-    /// holds no permit that the children wait for.
+    /// The permits for concurrent requests, shared by all sub-agents of the root run. A run makes no requests while its children run, so
+    /// no child waits for a permit of its parent.
     requests: Arc<Semaphore>,
     above: Option<Arc<ParentRun>>,
 }
@@ -82,8 +82,8 @@ impl ParentRun {
         self.config.max_depth == 0
     }
 
-    /// Notifies the listeners of this run and of all runs above it. Does not notify the readers of their streams: this function is called
-    /// while a run is dropped, and dropping cannot wait for a reader.
+    /// Notifies the listeners of this run and of all runs above it, but not the readers of their streams. This function is called while a
+    /// run is dropped, and dropping cannot wait for a reader.
     pub(super) fn notify_at_once(&self, event: &Arc<Event>) {
         let mut parent = Some(self);
         while let Some(run) = parent {
@@ -107,13 +107,13 @@ impl ParentRun {
 }
 
 impl Config {
-    /// Returns the configuration of this assistant as a child of a run with the configuration `parent`.
+    /// Returns the configuration for runs of this assistant as a sub-agent of a run with the configuration `parent`.
     pub(super) fn within(&self, parent: &Self) -> Self {
         let mut config = self.clone();
         config.approver = config.approver.or_else(|| parent.approver.clone());
         config.answerer = config.answerer.or_else(|| parent.answerer.clone());
         config.keeper.clone_from(&parent.keeper);
-        // The root signs the whole tree.
+        // The signature of the root run covers its sub-agents.
         config.signer = None;
         config.max_depth = parent.max_depth.saturating_sub(1);
         config.show_tools(config.registry.definitions());
@@ -124,10 +124,10 @@ impl Config {
 /// The state value in which the body of a sub-agent's call finds its [`ChildCall`].
 pub(super) struct ChildHandle(pub(super) Arc<ChildCall>);
 
-/// A call whose body is a run of an assistant.
+/// A tool call whose body runs an assistant.
 pub(super) struct ChildCall {
     pub(super) parent: Arc<ParentRun>,
-    /// The id of the run, which is the text of the call's key.
+    /// The id of the child's run, which is the text of the call's [`StepKey`].
     pub(super) run_id: Arc<str>,
     pub(super) path: RunPath,
     inner: Mutex<Inner>,
@@ -135,7 +135,7 @@ pub(super) struct ChildCall {
 
 #[derive(Default)]
 struct Inner {
-    /// The suspended run that is about to continue, and the decisions and results with which it continues.
+    /// The suspended run that the call is about to resume, with the decisions and results for it.
     continued: Option<(Box<AgentLoop>, Resumption)>,
     /// The child, once it has begun.
     run: Option<SharedLoop>,
@@ -151,24 +151,23 @@ impl ChildCall {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether a suspended run is about to continue.
+    /// Returns whether the call is about to resume a suspended child.
     pub(super) fn is_continued(&self) -> bool {
         self.inner().continued.is_some()
     }
 
-    /// Takes the suspended run that is about to continue, with its decisions and results.
     pub(super) fn take_continued(&self) -> Option<(Box<AgentLoop>, Resumption)> {
         self.inner().continued.take()
     }
 
-    /// Records that the child has begun, and returns the list of its own children.
+    /// Records that the child has begun. Returns the list to which the child adds its own children.
     pub(super) fn begun(&self, run: &SharedLoop) -> RunningChildren {
         let mut inner = self.inner();
         inner.run = Some(run.clone());
         inner.children.clone()
     }
 
-    /// Returns a copy of the child's run, which is suspended, running, or about to continue; `None` if a new child has not begun.
+    /// Returns a copy of the child's run, or `None` if a new child has not begun.
     fn snapshot(&self) -> Option<AgentLoop> {
         let inner = self.inner();
         match (&inner.suspended, &inner.run) {
@@ -178,12 +177,12 @@ impl ChildCall {
         }
     }
 
-    /// Records that the child was suspended.
     pub(super) fn suspended(&self, run: AgentLoop) {
         self.inner().suspended = Some(Box::new(run));
     }
 
-    /// Records that the child ended in an earlier process, and the amounts that it spent. Adds these amounts to the budget of the tree.
+    /// Records that the child ended in an earlier process. Adds the amounts that the child spent to the budget that the root run shares
+    /// with its sub-agents.
     pub(super) fn ended(&self, spent: Spent) {
         self.parent.budget.add(&Spent { runs: spent.runs.saturating_add(1), ..spent.clone() });
         self.inner().ended = Some(Box::new(spent));
@@ -196,7 +195,7 @@ impl ChildCall {
         inner.ended.as_deref().cloned().or_else(of_run).filter(|_| inner.suspended.is_none())
     }
 
-    /// Takes the state of the child after the body of the call has ended; `None` if no child began.
+    /// Removes and returns the state of the child after the body of the call has ended. Returns `None` if no child began.
     pub(super) fn take_state(&self) -> Option<ChildState> {
         let spent = self.spent();
         let suspended = std::mem::take(&mut *self.inner()).suspended;
@@ -205,7 +204,6 @@ impl ChildCall {
 }
 
 impl InProcessSteps {
-    /// Creates the state of a call that starts a child, and adds it to the running children.
     pub(super) fn child_call(&mut self, key: &StepKey, call: &ToolCall) -> Arc<ChildCall> {
         let parent = self.as_parent();
         let run_id: Arc<str> = key.to_string().into();
@@ -223,10 +221,7 @@ impl InProcessSteps {
         call
     }
 
-    /// Waits for a permit to make a request. Returns `None` at once if the run has no parent.
-    ///
-    /// # Errors
-    /// Returns an error if the run is stopped.
+    /// Waits for a permit to make a request. Returns `None` at once if the run has no parent. Fails if the run is stopped.
     pub(super) async fn request_place(&mut self) -> Result<Option<OwnedSemaphorePermit>, StepError> {
         let Some(parent) = &self.parent else { return Ok(None) };
         let place = Box::pin(parent.requests.clone().acquire_owned());
@@ -234,7 +229,6 @@ impl InProcessSteps {
         self.performer.until_stopped(place).await.map(Result::ok).ok_or_else(|| self.stopped())
     }
 
-    /// Returns this run as its children see it.
     pub(super) fn as_parent(&mut self) -> Arc<ParentRun> {
         if let Some(parent) = &self.as_parent {
             return parent.clone();
@@ -263,13 +257,12 @@ impl InProcessSteps {
     }
 }
 
-/// The state of a sub-agent's call on a durable engine, passed to the body of the call. The body runs once before the child, to make its
-/// message, and once after the child, to make the outcome.
+/// The state that the body of a sub-agent's call gets on a durable engine. The body runs twice: before the child, to make the child's
+/// first message, and after the child, to return the outcome.
 #[cfg(feature = "durable-restate")]
 pub(super) enum EngineChild {
     /// The child has not begun. The method `outcome` stores the child's first message here.
     Begins(Mutex<Option<UserMessage>>),
-    /// The child ended with this outcome.
     Ended(ToolOutcome),
 }
 

@@ -21,8 +21,8 @@ use crate::panics::catch;
 use crate::steps::SharedLoop;
 use crate::tool::{BoxFuture, cancel::CancelToken, context::ToolContext, definition::ToolDefinition};
 
-/// Performs steps by the configuration of an assistant, in the context of one run. A performer owns no loop. Between steps, it remembers
-/// only the notices of requests, and which budgets were announced.
+/// Performs the steps of one run. The state of the run is in its [`AgentLoop`]. A performer remembers only the notices of requests, and
+/// which budgets were announced.
 #[derive(Clone)]
 pub(crate) struct Performer {
     pub(super) config: Arc<Config>,
@@ -50,14 +50,13 @@ impl Performer {
         Some(budgets.bind(&self.config.registry.context(&self.context), &self.run_id, announced))
     }
 
-    /// Records the notices of a request as events of the run.
     pub(crate) fn record_notices(&self, notices: Vec<RequestNotice>, run: &SharedLoop) {
         for event in notices.into_iter().filter_map(|notice| self.notice_event(notice)) {
             run.lock().record_event(event);
         }
     }
 
-    /// Returns the event of a notice. Returns `None` for a budget that the run has already announced as nearly spent.
+    /// Returns the event of a notice, or `None` for a budget that the run has already announced as nearly spent.
     fn notice_event(&self, notice: RequestNotice) -> Option<EventKind> {
         match notice {
             RequestNotice::Delayed { waited_ms, limit } => {
@@ -74,7 +73,6 @@ impl Performer {
         self.context.cancel_token()
     }
 
-    /// Returns the reason why the run is stopped.
     pub(crate) fn stop_reason(&self) -> Arc<str> {
         self.cancel_token().reason().unwrap_or_else(|| "cancelled".into())
     }
@@ -123,12 +121,10 @@ impl Performer {
         }
     }
 
-    /// Returns whether a hook chooses the tools of this turn.
     pub(super) fn chooses_tools(&self, so_far: SoFar) -> bool {
         self.is_chosen(so_far, |hook, turn| hook.prepare_tools(turn).is_some())
     }
 
-    /// Returns whether a hook chooses the model of this turn.
     pub(super) fn chooses_model(&self, so_far: SoFar) -> bool {
         self.config.selects_model() && self.is_chosen(so_far, |hook, turn| hook.select_model(turn).is_some())
     }
@@ -142,10 +138,8 @@ impl Performer {
         self.config.choosers.iter().any(|hook| catch(|| chooses(&**hook, &turn)).unwrap_or(true))
     }
 
-    /// Returns the names of the tools that the model has in a turn.
-    ///
-    /// # Errors
-    /// Returns the message of a hook that failed, or the reason why the run was stopped.
+    /// Returns the names of the tools that the model has in a turn. The error is the message of a failed hook, or the reason why the run
+    /// was stopped.
     pub(super) async fn chosen_names(&self, so_far: SoFar) -> Result<Vec<String>, String> {
         match self.choose_tools(so_far).await {
             Some(Ok(tools)) => Ok(tools.iter().map(|tool| tool.name().to_owned()).collect()),
@@ -186,10 +180,7 @@ impl Performer {
         TurnStart::new(request.tools.clone(), output_tool.clone(), so_far, registry.context(&self.context))
     }
 
-    /// Returns the performer of requests to the model with this name, or to the assistant's own model if `name` is `None`.
-    ///
-    /// # Errors
-    /// Returns an error if no model has the name.
+    /// Returns a performer whose requests go to the model with this name, or to the assistant's own model if `name` is `None`.
     pub(super) fn with_model(&self, name: Option<&str>) -> Result<Self, HookError> {
         if let Some(config) = self.config.with_model(name) {
             return Ok(Self { config, ..self.clone() });
@@ -205,7 +196,7 @@ impl Performer {
         Some(Self { config, ..self.clone() })
     }
 
-    /// Returns whether the requests of a run contain a view of the conversation that is kept within the window.
+    /// Returns whether requests contain only as much of the conversation as fits into the model's context window.
     #[cfg(feature = "durable-restate")]
     pub(crate) fn manages_context(&self) -> bool {
         self.config.context.is_some()
@@ -252,7 +243,6 @@ impl Performer {
         HandOffLosses::between(conversation.shared(), sent.messages())
     }
 
-    /// Returns the model of the requests, as the recipient of messages.
     pub(super) fn recipient(&self) -> Recipient {
         self.config.model.info().recipient()
     }
@@ -270,9 +260,9 @@ impl Performer {
         Some(Ok(go_on))
     }
 
-    /// Returns the report on an answer that does not fit the expected output, as the next message to the model. Returns `None` if the turn
-    /// has no answer to check, if the answer fits, or if no further answer is allowed. The report depends on the run alone, so it is the
-    /// same on every replay. `refused` is the number of answers that were refused before. This function adds 1 if it refuses the answer.
+    /// Returns the message that tells the model why its answer does not fit the expected output. Returns `None` if there is no answer to
+    /// check, if the answer fits, or if the model has no attempt left. The message depends on the run alone, so it is the same on every
+    /// replay. `refused` counts the refused answers of the run.
     pub(super) fn refused_answer(
         &self,
         summary: &TurnSummary,

@@ -82,8 +82,8 @@ impl Performer {
             let text = format!("the approval rule panicked: {}", panic_text(payload));
             ended(hook_error(&text))
         })?;
-        // The approval is created first, because it creates the JSON value of the arguments, and the hash of the signature is then taken
-        // from this value.
+        // The approval is created first, because it creates the JSON value of the arguments, from which the hash of the signature is then
+        // computed.
         let approval = must_ask.then(|| ToolArguments::from(valid.value().clone()));
         let signature = guards.then(|| Signature::of_hash(&call.name, valid.accepted().hash()));
         let mut ready = Ready { signature, approval, ..Ready::default() };
@@ -98,7 +98,7 @@ impl Performer {
         Ok((ready, valid))
     }
 
-    /// Returns the tool with this name, or the outcome of a call of an unknown tool if the model does not have the tool in this turn.
+    /// Returns the tool with this name, or an `UNKNOWN_TOOL` outcome if the model does not have the tool in this turn.
     fn find(&self, name: &str, tools: Option<&[ToolDefinition]>) -> Result<&Tool, Box<ToolOutcome>> {
         let unknown = |text: String| Box::new(ToolOutcome::failed(OutcomeCode::UNKNOWN_TOOL, text));
         match tools {
@@ -113,7 +113,7 @@ impl Performer {
 }
 
 impl Performer {
-    /// Records in the trace a call that was refused, or failed for another reason, before its body could run.
+    /// Records in the trace a call that was refused or failed before its body could run.
     pub(super) fn record_refusal(&self, call: &ToolCall, prepared: &Prepared) {
         if let Prepared::Ended(end) = prepared
             && end.outcome.is_error()

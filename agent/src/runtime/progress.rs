@@ -7,7 +7,6 @@ use std::task::{Context, Waker};
 use crate::tool::asking::AskNotice;
 use crate::tool::progress::Progress;
 
-/// A report of a running call.
 pub(super) enum CallReport {
     Progress { call_id: Arc<str>, progress: Progress },
     Question(AskNotice),
@@ -17,7 +16,6 @@ pub(super) enum CallReport {
 /// progress, the oldest question is dropped.
 const MAX_WAITING: usize = 1024;
 
-/// A buffer for reports. Running calls add reports, and the run takes them and emits events.
 #[derive(Default)]
 pub(super) struct Updates {
     inner: Mutex<Inner>,

@@ -65,8 +65,8 @@ pub struct Prompt<T = ()> {
     tools: ToolSet,
     /// The call that starts this run, if the assistant is called as a tool.
     within: Option<Arc<ChildCall>>,
-    /// The tool whose body makes the prompt. Such a prompt fails if its run is suspended. Not set for a detached prompt, and for the prompt
-    /// of an assistant that is called as a tool, because both keep the suspended run.
+    /// The tool whose body makes the prompt. The prompt then fails if its run is suspended. `None` for a detached prompt, and for the
+    /// prompt of an assistant that is called as a tool, because both keep the suspended run.
     in_tool: Option<Arc<str>>,
 }
 
@@ -92,9 +92,8 @@ impl Prompt {
         Self { assistant, start, context, state, cancel: None, run_id, answer, tools, within: None, in_tool }
     }
 
-    /// Takes over the cancel token, the source, the session id and the state of the call that makes this prompt, except the `ChildHandle`
-    /// of the call. State of the assistant itself takes precedence over state of the call. Clears `in_tool`, so that the prompt does not
-    /// fail if its run is suspended.
+    /// Takes over the cancel token, the source, the session id and the state of the call that makes this prompt. State of the assistant
+    /// itself takes precedence over state of the call. Clears `in_tool`, because the call keeps a suspended run.
     pub(super) fn of_call(mut self, cx: &ToolContext) -> Self {
         let state = cx.all_state().without(self.assistant.config().registry.state());
         self.context = self.context.with_states(&state.without_type::<ChildHandle>());
@@ -115,7 +114,6 @@ impl Prompt {
         self
     }
 
-    /// Changes the type of the answer that the prompt asks for.
     pub(super) fn asking<T>(self, answer: Result<TypedAnswer<T>, RunError>) -> Prompt<T> {
         let Self { assistant, start, context, state, cancel, run_id, tools, within, in_tool, .. } = self;
         Prompt { assistant, start, context, state, cancel, run_id, answer, tools, within, in_tool }
@@ -124,8 +122,8 @@ impl Prompt {
 
 impl<T> Prompt<T> {
     /// Adds a message of the user or of the application to the messages with which the run begins. A resumed run reads the message with its
-    /// next request, and so does an interrupted run that is [continued](Assistant::continue_run). Such a prompt fails with
-    /// [`RunError::Request`] if the steering queue has no room for its messages.
+    /// next request, and so does an interrupted run that is [continued](Assistant::continue_run). The prompt of a resumed or continued run
+    /// fails with [`RunError::Request`] if the steering queue has no room for the messages.
     ///
     /// ```
     /// use agent::message::CustomMessage;
@@ -498,8 +496,8 @@ impl<T> Prompt<T> {
         RunHandle { assistant: self.assistant.clone(), run_id: self.run_id.clone(), cancel: self.token() }
     }
 
-    /// Returns the token of this run: a child of the caller's token, or the context's own token if the caller gave none. The run gets a
-    /// child, so that ending the run does not end other runs with the caller's token.
+    /// Returns the token of this run. It is a child of the caller's token, so that ending the run does not end other runs with the same
+    /// token.
     fn token(&mut self) -> CancelToken {
         match self.cancel.take() {
             Some(token) => token.child(),

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::error::RunError;
 use crate::message::{Message, UserMessage};
 
-/// The capacity of a queue. Further messages of users are refused, and their receipts report this.
+/// Maximum number of messages in a queue. The receipt of a message that finds no room reports [`Delivery::Full`].
 const MAX_QUEUED: usize = 1024;
 
 /// The delivery status of a queued message.
@@ -126,7 +126,6 @@ pub(super) struct QueuedMessage {
 }
 
 impl QueuedMessage {
-    /// Creates an entry of the queue. A message without an id gets a new id.
     fn new(mut message: UserMessage) -> Self {
         let id = message.id.get_or_insert_with(|| super::new_id("msg"));
         let id: Arc<str> = id.as_str().into();
@@ -141,7 +140,6 @@ impl QueuedMessage {
         Receipt { id: self.id.clone(), state: self.state.subscribe() }
     }
 
-    /// Reports to the receipts that the message was removed from its queue.
     pub(super) fn clear(&self) {
         self.resolve(Delivery::Cleared);
     }
@@ -152,7 +150,6 @@ impl QueuedMessage {
     }
 }
 
-/// A queue of messages for later turns.
 #[derive(Default)]
 pub(super) struct MessageQueue {
     waiting: VecDeque<QueuedMessage>,
@@ -178,10 +175,7 @@ impl MessageQueue {
         receipt
     }
 
-    /// Queues messages of any kind, without receipts.
-    ///
-    /// # Errors
-    /// Fails if the queue has no room for all of the messages. In this case, none is queued.
+    /// Queues messages of any kind, without receipts. Fails without queuing any of them if the queue has no room for all.
     pub(super) fn push_messages(&mut self, messages: Vec<Message>) -> Result<(), RunError> {
         if self.waiting.len().saturating_add(messages.len()) > MAX_QUEUED && !messages.is_empty() {
             return Err(RunError::Request {
@@ -200,8 +194,8 @@ impl MessageQueue {
         Ok(())
     }
 
-    /// Puts a message of the run itself before all other messages. The run takes it with the next turn, so at most one such message waits
-    /// beyond the capacity.
+    /// Puts a message of the run itself before all other messages. The next turn takes it, so the queue exceeds its capacity by at most
+    /// one message.
     pub(super) fn push_front(&mut self, message: UserMessage) {
         self.waiting.push_front(QueuedMessage::new(message));
         self.deferred += 1;
@@ -211,7 +205,6 @@ impl MessageQueue {
         self.waiting.is_empty()
     }
 
-    /// Returns whether a message arrived since the turn began.
     pub(super) fn has_new_messages(&self) -> bool {
         self.waiting.len() > self.deferred
     }
@@ -221,8 +214,7 @@ impl MessageQueue {
         self.deferred = self.waiting.len();
     }
 
-    /// Takes the messages with which a turn begins: all messages if `takes_all` is set, and only the first message if not. The remaining
-    /// messages do not steer the turn.
+    /// Takes the messages with which a turn begins: all messages, or only the first. The remaining messages do not steer the turn.
     pub(super) fn take(&mut self, takes_all: bool) -> Vec<QueuedMessage> {
         let count = self.waiting.len().min(if takes_all { usize::MAX } else { 1 });
         let taken = self.waiting.drain(..count).collect();
@@ -281,7 +273,7 @@ mod tests {
             assert!(matches!(resumed, Err(RunError::Request { .. })), "{resumed:?}");
             assert!(assistant.remove_queued(last.id()));
         }
-        // Nothing has changed, and the run can still be resumed.
+        // The refused prompts changed nothing, so the run can still be resumed.
         assistant.clear_queue(Queue::Steering);
         let output = assistant.resume(&suspended, decisions()).with_message(Message::user("more")).await;
         assert!(output.unwrap().messages.iter().any(|message| message.text() == "more"));

@@ -76,7 +76,7 @@ pub struct RunOutput<T = ()> {
     pub answer: Option<Value>,
     /// The run, if it was suspended, for [`Assistant::resume`](super::Assistant::resume).
     pub snapshot: Option<SuspendedRun>,
-    /// The arguments of the answer tool's call, if the run was expected to give a typed answer and the model gave it by this tool.
+    /// The arguments of the answer tool's call, if the model gave a typed answer by this tool.
     pub(super) submitted: Option<ToolArguments>,
 }
 
@@ -89,7 +89,6 @@ impl<T> RunOutput<T> {
 }
 
 impl RunOutput {
-    /// Returns the answer as text: the arguments of the answer tool's call, or the text of the last reply.
     pub(super) fn answer_text(&self) -> String {
         self.submitted.as_ref().map_or_else(|| self.text(), |args| args.text().to_owned())
     }
@@ -102,7 +101,6 @@ impl RunOutput {
 }
 
 impl<T> RunOutput<T> {
-    /// Returns the answer, and the output without the answer.
     pub(super) fn split_value(self) -> (T, RunOutput) {
         let Self { value, run_id, messages, usage, turns, stop, coercions, answer, snapshot, submitted } =
             self;

@@ -39,11 +39,10 @@ use crate::tool::{
 /// The reason of the cancel token if a steering message cancels running calls.
 pub(crate) const NEW_MESSAGE: &str = "a new message came";
 
-/// One call whose body runs.
 struct SegmentCall {
     ord: u32,
     body: BoxFuture<'static, CallEnd>,
-    /// The child that the body runs, if the tool is an assistant.
+    /// The sub-agent's run, if the tool is an assistant.
     child: Option<Arc<ChildCall>>,
     /// Whether the body was polled.
     is_begun: bool,
@@ -86,7 +85,7 @@ impl InProcessSteps {
                 is_steered = true;
                 Box::pin(self.end_waiting(&mut waiting, &steered())).await?;
                 if policy == SteeringPolicy::CancelRunning {
-                    // The running calls end because of the message, even if the run is cancelled before they end. A token that was
+                    // The message is the reason why the running calls end, even if the run is cancelled afterwards. A token that was
                     // cancelled earlier keeps its reason.
                     is_cancelled = !token.is_cancelled();
                     token.cancel(NEW_MESSAGE);
@@ -133,7 +132,6 @@ impl InProcessSteps {
         Ok(())
     }
 
-    /// Removes the first call of `running` that has an end, and records the end. Does nothing if no call has an end.
     fn record_first_end(
         &self,
         running: &mut Vec<SegmentCall>,
@@ -156,7 +154,6 @@ impl InProcessSteps {
         run.record_call_end(ord, end)
     }
 
-    /// Ends the calls that have not begun, with this outcome.
     async fn end_waiting(
         &mut self,
         waiting: &mut VecDeque<(StepKey, Arc<ToolCall>)>,
@@ -175,8 +172,8 @@ impl InProcessSteps {
         let mut stopped = std::pin::pin!(self.stop.cancel.cancelled());
         let mut message = std::pin::pin!(assistant.steered());
         poll_fn(|cx| {
-            // Bodies are polled in call order, so that bodies that end at the same instant are recorded in that order. After a body has
-            // ended, the bodies after it are polled only if they have not begun.
+            // Bodies are polled in call order, so that bodies that end at the same instant are recorded in that order. Once a body has
+            // ended, later bodies are only started, not continued.
             let mut has_ended = false;
             for running in &mut *running {
                 if running.end.is_none()
@@ -240,8 +237,6 @@ impl InProcessSteps {
         SegmentCall { ord, body: Box::pin(run(body, keeper, records)), child, is_begun: false, end: None }
     }
 
-    /// Returns the rules for the questions of a call: the function that answers, the inputs so far, and the function that reports questions
-    /// to the run.
     fn ask_rules(&self, ord: u32) -> AskRules {
         let notify = self.updates.clone().map(|updates| {
             let notify = move |notice| updates.push(CallReport::Question(notice));
@@ -262,7 +257,7 @@ impl InProcessSteps {
         }
     }
 
-    /// Returns the reply whose calls are prepared, decided on, or run: results of earlier calls may follow the reply.
+    /// Returns the reply whose calls are prepared, decided on, or run. Results of earlier calls may follow the reply.
     pub(super) fn last_reply(&self) -> Option<Arc<Message>> {
         let run = self.run.lock();
         let mut messages = run.conversation().shared().iter().rev();
@@ -275,17 +270,15 @@ impl InProcessSteps {
 pub(crate) struct JournaledCall {
     pub(crate) key: StepKey,
     pub(crate) call: Arc<ToolCall>,
-    /// The reply that contains the call, if the reply is known.
     pub(crate) reply: Option<Arc<Message>>,
     /// The text of the reply, if the call is the first call of the reply. Empty for any other call.
     pub(crate) text: String,
     /// The arguments of the call, if they were checked in this process.
     pub(crate) checked: Option<Arc<CheckedArguments>>,
-    /// The inputs to the questions of the call's tool.
+    /// The answers that the tool's questions got so far.
     pub(crate) inputs: Vec<RecordedInput>,
     /// Whether the call may have begun before, so that it must not begin again.
     pub(crate) is_lost: bool,
-    /// The path of the run that makes the call.
     pub(crate) path: RunPath,
     /// The outcome of the run that the call started, if its tool is an assistant.
     pub(crate) child: Option<ToolOutcome>,
@@ -316,9 +309,7 @@ impl Performer {
     }
 }
 
-/// Returns the cached result of a call, or runs the call and keeps its result: in the cache, if the call can be cached, and in a file, if
-/// the application has set a folder and the result is long. With a store, the begin of the call is recorded before its body runs, and its
-/// end after the body has ended.
+/// Returns the cached result of a call, or runs the call, records its start and its end in the store, and keeps its result.
 #[expect(
     clippy::manual_async_fn,
     reason = "an `async fn` holds its arguments twice, and this is the future of which most are alive"
@@ -354,7 +345,7 @@ fn run(
     }
 }
 
-/// Keeps the result of a call: in a file if the result is too long, and in the cache if there is a key. Returns the end of the call.
+/// Keeps the result of a call: in a file if the result is too long, and in the cache if there is a key.
 async fn keep(
     body: &CallBody,
     assistant: &Assistant,
@@ -369,8 +360,8 @@ async fn keep(
     end
 }
 
-/// Writes a long result to a file, if the application has set a folder for files. A result is long if it exceeds the maximum of its tool.
-/// For a tool without a maximum of its own, the maximum of the assistant applies.
+/// Writes a result to a file if it exceeds the maximum result length of its tool, or of the assistant if the tool has none. Does nothing
+/// if the application has set no folder for files.
 pub(super) async fn keep_whole(
     config: &Config,
     assistant: &Assistant,
@@ -387,7 +378,7 @@ pub(super) async fn keep_whole(
     }
 }
 
-/// Replaces the outcome of an aborted body, because a steering message stopped the body and the run was not cancelled.
+/// Replaces the outcome of a body that was aborted because of a steering message, and not because the run was cancelled.
 pub(crate) fn mark_steered(outcome: &mut ToolOutcome) {
     if matches!(outcome, ToolOutcome::Interrupted { code, .. } if *code == OutcomeCode::ABORTED) {
         *outcome = steered();

@@ -1,4 +1,5 @@
-//! The form of an assistant that a durable engine runs: its configuration, and steps whose results can be remembered.
+//! An assistant on a durable engine, such as Restate. The engine remembers the results of steps, and may continue a run in another
+//! process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,8 +25,7 @@ use crate::tool::{
 };
 use serde_json::Value;
 
-/// An assistant whose runs are performed by a durable engine, such as Restate. This value holds no state of a single run, because any
-/// process may take the next step.
+/// An assistant on a durable engine. This value holds no state of a single run, because any process may take the next step.
 pub(crate) struct ServedAssistant {
     config: Arc<Config>,
     /// The configuration before the schema of the answer was added to it. If the assistant has itself as a tool, the runs of that tool
@@ -52,10 +52,7 @@ const OUTPUT_SCHEMA: &str = "an output of a type whose schema cannot be used";
 const OUTPUT_TOOL: &str = "an output schema beside a tool that is named `structured_output`, because the answer is the call of a tool with this name";
 
 impl ServedAssistant {
-    /// Serves this assistant, and all assistants that it has as tools.
-    ///
-    /// # Errors
-    /// Returns the first assistant that no engine can run.
+    /// Serves this assistant, and all assistants that it has as tools. The error is the first assistant that no engine can run.
     pub(crate) fn new(assistant: &Assistant) -> Result<Arc<Self>, UnservedAssistant> {
         let at_root = |what| UnservedAssistant { path: String::new(), what };
         if assistant.session().is_some() {
@@ -148,8 +145,6 @@ impl ServedAssistant {
         Ok(Self { config: served, plain: config.clone(), needed_state, conversation, is_typed, above })
     }
 
-    /// Returns the root assistant: this one if no assistant is above it, or else the one at the top, which has this one as a tool at some
-    /// depth.
     pub(crate) fn root(self: &Arc<Self>) -> &Arc<Self> {
         self.above.as_ref().map_or(self, |above| above.root())
     }
@@ -178,7 +173,7 @@ impl ServedAssistant {
         Ok(context.with_states(&all.without(child.registry.state())))
     }
 
-    /// Creates the loop of a new run. If `history` is empty, the run continues the assistant's conversation.
+    /// Creates the `AgentLoop` of a new run. If `history` is empty, the run continues the assistant's conversation.
     pub(crate) fn begin(
         &self,
         run: &Arc<str>,
@@ -194,10 +189,8 @@ impl ServedAssistant {
         core
     }
 
-    /// Returns the performer of the steps of a run with this state.
-    ///
-    /// # Errors
-    /// Returns an error if state that tools need is missing, or if a value does not fit its registered type.
+    /// Returns the performer of a run with this state. Fails if state that tools need is missing, or if a value does not fit its
+    /// registered type.
     pub(crate) fn performer(
         &self,
         run: &Arc<str>,
@@ -216,15 +209,13 @@ impl ServedAssistant {
         Ok(Performer::new(self.config.clone(), run.clone(), context))
     }
 
-    /// Returns whether one of these calls, which were made outside of a run, requires that the model is asked as soon as they are recorded.
+    /// Returns whether the model is asked as soon as this turn is recorded. The calls of the turn were made outside of a run.
     pub(crate) fn needs_follow_up(&self, turn: &RecordedTurn) -> bool {
         self.config.needs_follow_up(turn)
     }
 
-    /// Returns the answer of a run that ended, if the assistant has a schema for answers.
-    ///
-    /// # Errors
-    /// Returns an error if the run completed with an answer that does not fit.
+    /// Returns the answer of a run that ended, if the assistant has a schema for answers. Fails if the run completed with an answer that
+    /// does not fit.
     pub(crate) fn answer(&self, run: &AgentLoop) -> Result<Option<Value>, String> {
         let Some(reader) = &self.config.answer else { return Ok(None) };
         reader.answer_if_any(run).map_err(|error| error.to_string())
@@ -272,8 +263,8 @@ impl ServedAssistant {
         self.config.rules.limits.wall_time
     }
 
-    /// Returns the limits that the runs of the assistant's tree share, without the time limit, and the maximum number of runs that calls
-    /// may start. The limits are `None` if no such limit is set, or if no tool is an assistant, because such a tree has only one run.
+    /// Returns the limits that the root run shares with its sub-agents, without the time limit, and the maximum number of runs that calls
+    /// may start. The limits are `None` if none is set, or if no tool is an assistant.
     pub(crate) fn tree_limits(self: &Arc<Self>) -> (Option<UsageLimits>, u32) {
         let root = &self.root().config;
         let is_tree = || {
@@ -305,7 +296,6 @@ impl ServedAssistant {
         self.config.registry.get(&call.name).is_some_and(|tool| tool.policy().effect == Effect::Once)
     }
 
-    /// Notifies the assistant's listeners, and the listeners of the assistants above it.
     pub(crate) fn notify(&self, event: &Event) {
         self.config.listeners.notify(event);
         if let Some(above) = &self.above {
@@ -328,7 +318,6 @@ impl Performer {
         &self.run_id
     }
 
-    /// Prepares each call of a segment, in call order. Also returns the checked arguments of the calls that may run.
     pub(crate) async fn prepare_all(
         &self,
         calls: Vec<Arc<ToolCall>>,

@@ -19,7 +19,7 @@ use crate::tool::output::ToolOutput;
 use crate::tool::policy::Effect;
 use crate::tool::value::Tool;
 
-/// The name of the tool that reads results that were too long, or were removed from the view.
+/// The name of the tool that reads results that were too long, or that the model no longer sees.
 pub(super) const READ_RESULT: &str = "read_result";
 
 /// The prefix of the handles of files. The handle of a result that is only in the conversation is the id of its call.
@@ -28,7 +28,6 @@ const HANDLE: &str = "result";
 /// Maximum number of bytes that one call of `read_result` reads.
 const MAX_READ: u64 = 32 * 1024;
 
-/// A folder for files of results.
 #[derive(Clone, Debug)]
 pub(super) struct SpillFolder {
     folder: Arc<Path>,
@@ -110,7 +109,7 @@ pub(super) fn read_result(spill: Option<SpillFolder>) -> Result<Tool, Definition
     tool.configure(|options| options.effect(Effect::Pure).cache(false))
 }
 
-/// Returns the text of the newest result of the call with this id, or `None` if the conversation has no such result.
+/// Returns the text of the newest result of the call with this id.
 pub(super) fn result_text(conversation: &Conversation, call_id: &str) -> Option<String> {
     let mut results = conversation.iter().rev().filter_map(Message::as_tool_result);
     let result = results.find(|result| result.call_id == call_id)?;
@@ -126,7 +125,7 @@ pub(super) fn part_of_text(text: &str, args: &Value) -> ToolOutput {
     ToolOutput::text(format!("[bytes {from} to {to} of {}]\n{}", text.len(), String::from_utf8_lossy(bytes)))
 }
 
-/// Returns the offset at which a call begins to read and the number of bytes that it reads, at most `MAX_READ`.
+/// Returns the offset and the length, in bytes, of the part that a call reads.
 fn range(args: &Value) -> (u64, u64) {
     (args["offset"].as_u64().unwrap_or(0), args["length"].as_u64().unwrap_or(8192).min(MAX_READ))
 }
@@ -155,7 +154,7 @@ impl SpilledResults {
     }
 }
 
-/// Returns whether a text has the form of a handle. As a file name, such a text cannot lead out of the folder.
+/// Returns whether a text has the form of a handle, and therefore cannot lead out of the folder as a file name.
 fn is_handle(text: &str) -> bool {
     let digits = text.strip_prefix(HANDLE).and_then(|rest| rest.strip_prefix('_'));
     digits.is_some_and(|digits| digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))

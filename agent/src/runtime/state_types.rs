@@ -1,4 +1,4 @@
-//! The registered types of serialized state, whose values travel with a run as JSON and are rebuilt where the run continues.
+//! The registered types of serialized state. Their values are stored with a run as JSON, and parsed again where the run continues.
 
 use std::any::type_name;
 use std::sync::Arc;
@@ -13,12 +13,11 @@ use crate::tool::problem::RegistryProblem;
 use crate::tool::registry::Registry;
 use crate::tool::state::StateKey;
 
-/// A registered type of serialized state, with its name.
 #[derive(Clone)]
 pub(super) struct StateType {
     pub(super) name: Arc<str>,
     pub(super) key: StateKey,
-    /// The function that parses a value from a JSON text and adds it to a context. The function also receives the name of the type.
+    /// Parses a value from a JSON text, and adds it to a context. The arguments are the name of the type, the text, and the context.
     rebuild: fn(&str, &str, ToolContext) -> Result<ToolContext, StateError>,
 }
 
@@ -47,8 +46,7 @@ impl From<Vec<StateType>> for StateTypes {
 }
 
 impl StateTypes {
-    /// Rebuilds the values of this state, and adds them to a context. Fails if the state is too large, or if a value is not of a registered
-    /// type.
+    /// Parses the values of this state, and adds them to a context.
     pub(super) fn rebuild(
         &self,
         state: &RunState,
@@ -61,13 +59,11 @@ impl StateTypes {
         Ok(context)
     }
 
-    /// Returns the type with this name, or an error if none is registered.
     pub(super) fn of_name(&self, name: &str) -> Result<&StateType, StateError> {
         let known = self.0.iter().find(|known| *known.name == *name);
         known.ok_or_else(|| StateError::Unregistered { state: name.to_owned() })
     }
 
-    /// Returns the name under which the type is registered, or an error if the type is not registered.
     pub(super) fn name_of<T: 'static>(&self) -> Result<&str, StateError> {
         let known = self.0.iter().find(|known| known.key == StateKey::of::<T>());
         known

@@ -30,12 +30,10 @@ impl StopSignal {
         Self { cancel, time_limit: allowed.map(limit) }
     }
 
-    /// Returns the time at which the limit is reached, if there is a limit.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.time_limit.as_ref().and_then(|limit| limit.begun.checked_add(limit.allowed))
     }
 
-    /// Returns the time limit if it stopped the run.
     pub(super) fn limit(&self) -> Option<LimitReached> {
         self.time_limit.as_ref()?.reached.get().cloned()
     }

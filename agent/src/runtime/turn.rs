@@ -1,7 +1,6 @@
-//! One turn, the same for every performer. [`next_reply`] makes its requests: it chooses the tools and the model, makes the view fit, and
-//! repeats a request that was too long or left its reply too little room. A run in this process that has nothing to choose, to fit or to
-//! repeat [asks directly](super::in_process). [`end_turn`] ends a turn: the hooks decide whether the run continues, and an answer that does
-//! not fit is refused.
+//! One turn of a run, in this process or on a durable engine. [`next_reply`] gets the reply: it chooses the tools and the model, shortens
+//! the conversation until the request fits, and repeats a request that was too long or left its reply too little room. [`end_turn`] asks
+//! the hooks whether the run continues, and refuses an answer that does not fit the expected output.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,16 +18,14 @@ use crate::tool::{BoxFuture, combine::shown_after, definition::ToolDefinition};
 
 use serde::{Serialize, de::DeserializeOwned};
 
-/// The operations that a turn needs from the performer of its run.
+/// The operations that a turn needs, implemented by each kind of [`Steps`](crate::steps::Steps).
 pub(crate) trait TurnSteps: Send {
-    /// Whether results of [`perform`](Self::perform) are remembered. If so, each choice of a hook is recorded as a step. If no hook makes
-    /// a choice, no step is recorded.
+    /// Whether results of [`perform`](Self::perform) are remembered for a replay. If so, `perform` is called for a choice only if a hook
+    /// makes the choice.
     const REMEMBERS: bool;
 
-    /// Returns the performer of the run, and the choices for the turn.
     fn parts(&mut self) -> (&Performer, &mut TurnChoices);
 
-    /// Replaces the view of the conversation, and returns the previous one.
     fn replace_context(&mut self, context: ContextState) -> ContextState;
 
     /// Performs work of the application, or returns its remembered result.
@@ -47,7 +44,7 @@ pub(crate) trait TurnSteps: Send {
         tools: Arc<[ToolDefinition]>,
     ) -> impl Future<Output = Result<(ModelReply, Option<ModelError>), StepError>> + Send;
 
-    /// Counts a request in the limits that the runs of a tree share. Does nothing if the loop counts the request itself.
+    /// Counts a request in the limits that the root run shares with its sub-agents. Does nothing if the `AgentLoop` counts the request.
     fn count_request(&mut self) -> impl Future<Output = Result<(), StepError>> + Send {
         std::future::ready(Ok(()))
     }
@@ -60,7 +57,7 @@ pub(crate) trait TurnSteps: Send {
         std::future::ready(Ok(()))
     }
 
-    /// Stores the view of the conversation, which does not change any more before the next request.
+    /// Stores which messages the model sees. They do not change any more before the next request.
     fn store_view(&mut self) -> impl Future<Output = Result<(), StepError>> + Send {
         std::future::ready(Ok(()))
     }
@@ -68,7 +65,6 @@ pub(crate) trait TurnSteps: Send {
     /// Puts a message before all other messages that wait for the next turn.
     fn push_first(&mut self, report: UserMessage);
 
-    /// Returns whether messages wait for the run.
     fn has_messages(&mut self) -> impl Future<Output = Result<bool, StepError>> + Send;
 
     /// Returns the step error that ends the run. A run in this process keeps `error` for its caller.
@@ -79,8 +75,8 @@ pub(crate) trait TurnSteps: Send {
 #[derive(Default)]
 pub(crate) struct TurnChoices {
     turn: u32,
-    /// The performer of the turn's requests, if they go to another model or leave more room for the reply than the requests of the run's
-    /// own performer.
+    /// The performer of the turn's requests, if they go to another model or have a higher `max_tokens` than the requests of the run's own
+    /// performer.
     performer: Option<Performer>,
     has_model: bool,
     /// The tools, if the application chooses them.
@@ -89,7 +85,6 @@ pub(crate) struct TurnChoices {
 }
 
 impl TurnChoices {
-    /// Returns the performer of the turn's requests. `own` is the performer of the run.
     pub(crate) fn performer<'p>(&'p self, own: &'p Performer) -> &'p Performer {
         self.performer.as_ref().unwrap_or(own)
     }
@@ -107,8 +102,8 @@ impl TurnChoices {
     }
 }
 
-/// Returns the reply of a turn. If the request was too long, it is made again with a shorter view of the conversation. If the reply was
-/// cut within a call or within structured output, or before it had any text, the request is made again with more room for the reply.
+/// Returns the reply of a turn. If the request was too long, it is made again with a shorter conversation. If the reply was cut by
+/// `max_tokens` and cannot be continued as text, the request is made again with a higher `max_tokens`.
 pub(crate) async fn next_reply<S: TurnSteps>(
     steps: &mut S,
     key: StepKey,
@@ -141,7 +136,7 @@ pub(crate) async fn next_reply<S: TurnSteps>(
     Ok(reply)
 }
 
-/// Returns the tools that the model has in a turn; `None` if the application does not choose them. The inner error is the message of a
+/// Returns the tools that the model has in a turn, or `None` if the application does not choose them. The inner error is the message of a
 /// failed hook. `has_replied` is true if the conversation contains the reply of the turn.
 pub(super) async fn turn_tools<S: TurnSteps>(
     steps: &mut S,
@@ -174,7 +169,6 @@ pub(super) async fn turn_tools<S: TurnSteps>(
     Ok(names.map(|_| choices.tools.clone()))
 }
 
-/// Lets the application choose the model of the turn.
 async fn select_model<S: TurnSteps>(steps: &mut S, turn: u32, run: &SharedLoop) -> Result<(), StepError> {
     let (own, choices) = steps.parts();
     if !own.config.selects_model() || choices.has_model {
@@ -210,8 +204,8 @@ async fn select_model<S: TurnSteps>(steps: &mut S, turn: u32, run: &SharedLoop) 
     Ok(())
 }
 
-/// Changes the view of the conversation until the next request fits. `overflow` is the provider's error, if it refused the request as too
-/// long. The inner error is the message of a failed hook that chooses the tools.
+/// Shortens the messages that the model sees until the next request fits. `overflow` is the provider's error, if it refused the request as
+/// too long. The inner error is the message of a failed hook that chooses the tools.
 async fn fit_context<S: TurnSteps>(
     steps: &mut S,
     key: &StepKey,
@@ -237,8 +231,8 @@ async fn fit_context<S: TurnSteps>(
     }
 }
 
-/// Records in a reply how many tokens of its request are not in messages. The estimate of the next request begins with this number. Does
-/// nothing if the context is not managed, or if the provider reported no input tokens.
+/// Records in a reply how many tokens of its request are not in messages, but for example in the system prompt. The estimate of the next
+/// request begins with this number.
 fn record_frame<S: TurnSteps>(steps: &mut S, reply: &mut ModelReply) {
     if steps.parts().0.config.context.is_some() && reply.message.usage.input > 0 {
         let context = steps.replace_context(ContextState::default());
@@ -256,7 +250,6 @@ fn refused_tools<S: TurnSteps>(steps: &mut S, message: String) -> ModelReply {
     reply
 }
 
-/// Makes one request with the tools of the turn. If choosing the tools failed, makes no request and returns a failed reply.
 async fn ask<S: TurnSteps>(
     steps: &mut S,
     key: &StepKey,
@@ -281,8 +274,8 @@ async fn shown_tools<S: TurnSteps>(
     Ok(chosen.map(|chosen| shown_after(&chosen.unwrap_or_else(all), run.lock().conversation().iter())))
 }
 
-/// Returns the decision of the hooks at the end of a turn. If the answer does not fit, queues the report on it and returns `Some(true)`, so
-/// that another turn follows.
+/// Returns the decision of the hooks at the end of a turn. If the answer does not fit the expected output, queues a report for the model
+/// and returns `Some(true)`, so that another turn follows.
 pub(crate) async fn end_turn<S: TurnSteps>(
     steps: &mut S,
     key: StepKey,
@@ -359,7 +352,6 @@ async fn record_overflow<S: TurnSteps>(
     steps.notify().await
 }
 
-/// Returns the number of the turn, the conversation so far, and the usage of the run.
 fn so_far(turn: u32, run: &SharedLoop) -> SoFar {
     let run = run.lock();
     (turn, run.conversation().list(), run.usage().clone())

@@ -47,7 +47,6 @@ pub struct TurnStart {
 }
 
 impl TurnStart {
-    /// Creates the start of a turn. `added` is the name of the answer tool, which is never removed.
     pub(super) fn new(
         tools: Arc<[ToolDefinition]>,
         added: Arc<str>,
@@ -147,7 +146,6 @@ impl fmt::Debug for TurnStart {
     }
 }
 
-/// Returns the messages before the last reply, or all messages if there is no reply.
 pub(super) fn before_reply(messages: &MessageList) -> MessageList {
     let reply = messages.iter().rposition(|message| matches!(**message, Message::Assistant(_)));
     messages.iter().take(reply.unwrap_or(messages.len())).cloned().collect()

@@ -1,15 +1,14 @@
-//! The abilities of each dialect, as data.
+//! The JSON Schema features that each `Dialect` supports.
 //!
 //! Sources: OpenAI, *Structured model outputs*, "Supported schemas"; Anthropic, *Structured outputs*, "JSON Schema limitations"; Google,
 //! *Generate content* API, `FunctionDeclaration.parametersJsonSchema` and `Schema`; llama.cpp, `common/json-schema-to-grammar.cpp`.
-//! Anthropic documents the rule for names of properties only in an error text: "Property keys should match pattern
-//! '^[a-zA-Z0-9_.-]{1,64}$'" (<https://github.com/anthropics/claude-code/issues/79418>). Other providers have no known rule for names. A
-//! keyword that the source of a dialect does not mention is left out. It is described in words where the renderer has words for it. The
-//! list of `LLAMA_CPP` also has keywords that grammars ignore, because the model reads the schema in its prompt.
+//! Anthropic documents its rule for property names only in an error text: "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'"
+//! (<https://github.com/anthropics/claude-code/issues/79418>). A keyword that a source does not mention is left out of the schema, and is
+//! put into the description if the renderer has words for it.
 
 use super::Dialect;
 
-/// The entry in a dialect's list of keywords that stands for all extension keywords.
+/// An entry of `Abilities::keywords` that stands for all keywords with the prefix `x-`.
 pub(super) const EXTENSIONS: &str = "x-";
 
 pub(super) struct Abilities {
@@ -56,12 +55,11 @@ pub(super) enum FormatSupport {
 pub(super) enum PatternSupport {
     All,
     NoLookaround,
-    /// Patterns that match the whole text and that a grammar can express.
+    /// Only patterns that match the whole text and that llama.cpp can convert to a grammar.
     Grammar,
     None,
 }
 
-/// The form in which a schema marks a property as optional.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum OptionalMarking {
     /// `required` does not list the property.
@@ -70,7 +68,7 @@ pub(super) enum OptionalMarking {
     Null,
 }
 
-/// The form in which a schema accepts null.
+/// The notation for a schema that also accepts null.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum NullForm {
     /// `type` becomes a list with `null`. A schema that has no single `type`, or that has an `enum`, becomes an `anyOf`.
@@ -81,7 +79,6 @@ pub(super) enum NullForm {
     Keyword,
 }
 
-/// The values that `enum` may contain.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum EnumMembers {
     All,
@@ -94,8 +91,8 @@ pub(super) enum EnumMembers {
 pub(super) enum ReferenceSupport {
     /// `#` for the root, and `#/$defs/…` for definitions. Other keywords may stand next to a reference.
     Full,
-    /// `#/$defs/…` only, because the root of the rendered schema may differ from the root of the plan. Other keywords may stand next to a
-    /// reference.
+    /// `#/$defs/…` only, because the root may be rewritten as one plain object, so that `#` would not mean the original root. Other
+    /// keywords may stand next to a reference.
     Definitions,
     /// `#/$defs/…`, without other keywords next to a reference.
     Alone,
@@ -153,7 +150,7 @@ static CANONICAL: Abilities = Abilities {
     ordering: false,
 };
 
-/// The abilities of `Plain`. The dialect has every keyword, and differs from the canonical form only at the root.
+/// Has every keyword, and differs from `CANONICAL` only at the root.
 static PLAIN: Abilities = Abilities { references: ReferenceSupport::Definitions, ..CANONICAL };
 
 static OPENAI: Abilities = Abilities {
@@ -220,7 +217,7 @@ static GEMINI_LEGACY: Abilities = Abilities {
     ordering: true,
 };
 
-/// The abilities of llama.cpp. They include keywords that a grammar ignores, because the model still reads these keywords in its prompt.
+/// Includes keywords that a grammar ignores, because the model still reads them in its prompt.
 static LLAMA_CPP: Abilities = Abilities {
     keywords: &[
         "minimum",

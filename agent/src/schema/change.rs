@@ -1,9 +1,9 @@
-//! The differences between a schema in a dialect and the plan.
+//! The differences between a `Plan` and its schema in a dialect.
 
 use serde::Serialize;
 use std::fmt;
 
-/// One difference between a rendered schema and the plan, as listed by [`render`](super::render).
+/// One difference between a rendered schema and its [`Plan`](crate::args::Plan), as listed by [`render`](super::render).
 ///
 /// Its `Display` is one line: ``/properties/limit: `maximum` is said in the description``. As JSON, a change also contains its kind:
 /// `dropped`, `described`, `rewritten`, `closed`, `made_nullable`, `made_required`, `made_optional`, `unsaid` or `not_expressible`.
@@ -26,8 +26,8 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Change {
-    /// JSON Pointer into the rendered schema. For the kind `unsaid`, JSON Pointer into the original schema. Empty for the whole
-    /// schema.
+    /// JSON Pointer into the rendered schema. For the kind `unsaid`, JSON Pointer into [`Plan::schema`](crate::args::Plan::schema). Empty
+    /// for the whole schema.
     pub path: String,
     /// The JSON Schema keyword.
     pub keyword: String,
@@ -35,17 +35,16 @@ pub struct Change {
     pub(crate) kind: ChangeKind,
 }
 
-/// The kind of a change to a keyword.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub(crate) enum ChangeKind {
-    /// The keyword is left out. Replies are still checked against the keyword.
+    /// The keyword is left out. Replies are still checked against it.
     Dropped,
     /// The description expresses the keyword in words.
     Described,
     /// Other keywords replace the keyword, and may allow more values.
     Rewritten,
-    /// An open object becomes a closed one, which accepts only the listed keys.
+    /// An object that accepted other keys accepts only the listed keys.
     Closed,
     /// An optional property becomes required and nullable; null means absent ([`restore_nulls`](super::restore_nulls)).
     MadeNullable,
@@ -53,7 +52,7 @@ pub(crate) enum ChangeKind {
     MadeRequired,
     /// A required property may be left out in this dialect; the description says that it is required.
     MadeOptional,
-    /// A keyword of the original schema is in no rendered schema, because the plan has no node for it (feature `full-schema`). Replies are
+    /// A keyword of the application's schema is not rendered, because the `Plan` has no node for it (feature `full-schema`). Replies are
     /// still checked against the keyword.
     Unsaid,
     /// The dialect cannot express the keyword in any way, the schema exceeds a limit of the dialect, or the provider refuses the name of a

@@ -1,17 +1,16 @@
-//! Finds recursive nodes of a plan.
+//! Finds the nodes of a `Graph` that can contain themselves.
 
 use crate::args::{Graph, NodeId, NodeKind};
 
-/// Returns the children of a node that are rendered into the schema of the node.
 fn rendered_children(graph: &Graph, id: NodeId) -> Vec<NodeId> {
     match graph.kind(id) {
-        // The nodes of checks are not rendered as schemas, so only the base counts.
+        // The nodes of checks (`not`, `if`, …) are not rendered as schemas, so only the base counts.
         NodeKind::Checked(checked) => vec![checked.base],
         _ => graph.children(id),
     }
 }
 
-/// The nodes of a plan in groups: two nodes are in one group if each can be reached from the other.
+/// The strongly connected components of a `Graph`: two nodes are in one group if each can be reached from the other.
 pub(super) struct Cycles {
     group: Vec<u32>,
     /// For each group, whether the group is a cycle: several nodes, or one node that contains itself.

@@ -10,9 +10,8 @@ use serde_json::{Map, Value, json};
 const TEXT: &[&str] = &["minLength", "maxLength"];
 /// The keywords that a number keeps in a form.
 const NUMBER: &[&str] = &["minimum", "maximum"];
-/// The formats that a string keeps in a form.
 const FORMATS: &[&str] = &["email", "uri", "date", "date-time"];
-/// The keywords that the description expresses in words, unless the property keeps them: each with the words before and after its value.
+/// The keywords that become a sentence in the description if the form lacks them: each with the words before and after its value.
 const DESCRIBED: &[(&str, &str, &str)] = &[
     ("pattern", "It matches the pattern `", "`."),
     ("multipleOf", "It is a multiple of ", "."),
@@ -24,8 +23,8 @@ const DESCRIBED: &[(&str, &str, &str)] = &[
 /// Renders the canonical schema of an object as a form.
 ///
 /// # Errors
-/// Returns the JSON Pointer, within the value, of the first property that cannot be part of a form. The pointer is empty if the schema has
-/// no `properties`.
+/// Returns a JSON Pointer into the value, to the first property that a form cannot contain. The pointer is empty if the schema has no
+/// `properties`.
 pub(crate) fn form(schema: &Value) -> Result<Value, String> {
     let definitions = schema.get("$defs");
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
@@ -89,9 +88,8 @@ fn field(schema: &Value, definitions: Option<&Value>) -> Option<(Value, bool)> {
     Some((field, is_nullable))
 }
 
-/// Resolves the references of a schema and removes null from the accepted values. Also returns whether the original schema accepted null.
-/// Returns `None` if the schema is `true` or `false`, or if references are unknown or nested too deeply. Also returns `None` if `type` is
-/// a list that does not have exactly one type besides null.
+/// Resolves references, removes null from the accepted values, and returns whether null was accepted. Returns `None` for `true` and
+/// `false`, for unknown or deeply nested references, and for a `type` list with no type or several types besides null.
 fn without_null(
     schema: &Value,
     definitions: Option<&Value>,
@@ -152,7 +150,7 @@ fn scalar(schema: &Map<String, Value>, kind: &str, keywords: &[&str]) -> Value {
     field
 }
 
-/// Converts a closed set to a property in which a person chooses one text. Returns `None` if the schema is not a closed set of texts.
+/// Converts a schema that lists fixed texts to a property in which a person chooses one text. Returns `None` for any other schema.
 fn choice(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
     let field = match titled(schema)? {
         ClosedSet::Plain(members) => json!({"type": "string", "enum": members}),
@@ -166,8 +164,7 @@ enum ClosedSet {
     Titled(Vec<Value>),
 }
 
-/// Returns the texts of a closed set, with titles if any text has a title or a description. Returns `None` if the schema is not a closed
-/// set of texts.
+/// Returns the fixed texts that a schema lists, with titles if any text has a title or a description. Returns `None` for any other schema.
 fn titled(schema: &Map<String, Value>) -> Option<ClosedSet> {
     if let Some(members) = schema.get("enum") {
         let texts = members.as_array()?.iter().map(|member| Some(member.as_str()?.to_owned()));
@@ -195,7 +192,7 @@ fn titled(schema: &Map<String, Value>) -> Option<ClosedSet> {
     })
 }
 
-/// Converts a list of texts from a closed set to a property in which a person chooses several texts. Returns `None` for any other list.
+/// Converts an array of fixed texts to a property in which a person chooses several texts. Returns `None` for any other array.
 fn list(schema: &Map<String, Value>, definitions: Option<&Value>) -> Option<Map<String, Value>> {
     let (items, is_nullable) = without_null(schema.get("items")?, definitions, 0)?;
     if is_nullable {
@@ -214,8 +211,8 @@ fn list(schema: &Map<String, Value>, definitions: Option<&Value>) -> Option<Map<
     Some(field)
 }
 
-/// Returns the keyword and the value of the inclusive bound that means the same as an exclusive bound of an integer. Returns `None` if
-/// `keyword` is not an exclusive bound, or if the bound is not a whole number.
+/// Converts an exclusive bound of an integer to an inclusive bound: `exclusiveMinimum: 2` becomes `minimum: 3`. Returns `None` for any
+/// other keyword, and for a bound that is not a whole number.
 fn inclusive(keyword: &str, bound: &Value) -> Option<(&'static str, Value)> {
     let (inclusive, step) = match keyword {
         "exclusiveMinimum" => ("minimum", 1),

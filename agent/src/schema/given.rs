@@ -1,4 +1,4 @@
-//! Keeps the application's own schemas unrendered where possible, and finds the restrictions that rendering would lose.
+//! Keeps a schema that the application wrote unchanged where possible, and finds the restrictions that rendering would lose.
 
 use super::change::{Change, ChangeKind};
 use crate::args::{push_index, push_segment};
@@ -22,7 +22,6 @@ const UNRENDERED: [&str; 14] = [
     "$dynamicRef",
     "$recursiveRef",
 ];
-/// The keywords that providers refuse at the root.
 const REFUSED_AT_ROOT: [&str; 3] = ["not", "enum", "const"];
 const ALTERNATIVES: [&str; 5] = ["anyOf", "oneOf", "allOf", "$ref", "$dynamicRef"];
 
@@ -70,7 +69,7 @@ pub(super) fn unrendered_restrictions(schema: &Value, unmodelled: &[&str]) -> Ve
             let mut path = path.clone();
             push_segment(&mut path, keyword);
             match (keyword.as_str(), value) {
-                // The keys in these keywords are names, not keywords.
+                // The keys of these objects are names, not keywords.
                 ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(named)) => {
                     open.extend(named.iter().map(|(name, schema)| {
                         let mut path = path.clone();

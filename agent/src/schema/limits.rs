@@ -7,9 +7,7 @@ use serde_json::{Map, Value};
 /// The quantities of a schema that providers limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Size {
-    /// The number of properties of all objects.
     properties: usize,
-    /// The number of properties that are not required.
     pub(crate) optional: usize,
     /// The number of schemas with `anyOf` or a list of types.
     pub(crate) unions: usize,
@@ -22,8 +20,7 @@ pub(crate) struct Size {
     largest_set: usize,
 }
 
-/// Limits on all strict tools of one request to Anthropic together: the number of tools, of optional parameters and of
-/// unions.
+/// Anthropic's limits on all strict tools of one request: the number of tools, of optional parameters and of unions.
 pub(crate) const ANTHROPIC_TOOLS: usize = 20;
 pub(crate) const ANTHROPIC_OPTIONAL: usize = 24;
 pub(crate) const ANTHROPIC_UNIONS: usize = 16;
@@ -82,7 +79,6 @@ fn characters(member: &Value) -> usize {
     member.as_str().map_or_else(|| member.to_string().len(), |text| text.chars().count())
 }
 
-/// Returns a change for each quantity of a schema that exceeds a limit of its dialect.
 pub(super) fn exceeded(dialect: Dialect, schema: &Value) -> Vec<Change> {
     let size = Size::of(schema);
     let limits: &[(&str, usize, usize, &str)] = match dialect {

@@ -1,8 +1,8 @@
 //! The schema that a model sees, in the dialect of its provider.
 //!
 //! A [`Plan`] is the single definition of the arguments that a tool accepts: every schema is rendered from the plan, and every reply is
-//! checked against the plan. A less expressive dialect therefore only gives the model less guidance: the argument [engine](crate::args)
-//! checks and coerces everything that a provider cannot enforce. [`render`] lists the losses.
+//! checked against the plan. A less expressive dialect therefore only gives the model less guidance, because [`args`](crate::args) checks
+//! and coerces everything that a provider cannot enforce. [`render`] lists the losses.
 //! [`Registry::check_dialect`](crate::Registry::check_dialect) checks all tools, so that a test fails if a dialect cannot express one of
 //! them.
 //! ```
@@ -19,27 +19,27 @@
 //! # Ok::<(), agent::args::SchemaError>(())
 //! ```
 //!
-//! | | root | optional parameters | closed objects | described in words | not expressible |
+//! | | root | optional parameters | `additionalProperties: false` | described in words | not expressible |
 //! | --- | --- | --- | --- | --- | --- |
 //! | [`Canonical`](Dialect::Canonical) | unchanged | not in `required` | as the plan | nothing | nothing |
 //! | [`Plain`](Dialect::Plain) | one object | not in `required` | as the plan | which parameters of a root enum belong together | nothing |
 //! | [`OpenAiStrict`](Dialect::OpenAiStrict) [1] | one object | required and nullable | always | lengths, `uniqueItems`, positions in tuples, formats that the dialect lacks, defaults, examples | maps, values of any type, more than its size limits |
 //! | [`AnthropicStrict`](Dialect::AnthropicStrict) [2] | one object | not in `required`, at most 24 | always | all bounds, `multipleOf`, lengths, patterns, `minItems` above 1, `maxItems`, `uniqueItems`, positions in tuples, formats that the dialect lacks, defaults, examples | maps, values of any type, recursion, more than 16 unions, names beyond `^[a-zA-Z0-9_.-]{1,64}$` [6] |
-//! | [`GeminiJsonSchema`](Dialect::GeminiJsonSchema) [3] | one object | not in `required` | as the plan | lengths, patterns, exclusive bounds, `multipleOf`, `uniqueItems`, closed sets with other members than strings and numbers, defaults, examples, key patterns | recursion with no property in between |
-//! | [`GeminiLegacy`](Dialect::GeminiLegacy) [4] | one object | not in `required` | cannot be expressed | as `GeminiJsonSchema`, except lengths, patterns and key patterns; also closed sets with numbers, positions in tuples, all formats but `date-time` | maps, values of any type, recursion |
+//! | [`GeminiJsonSchema`](Dialect::GeminiJsonSchema) [3] | one object | not in `required` | as the plan | lengths, patterns, exclusive bounds, `multipleOf`, `uniqueItems`, `enum` values other than strings and numbers, defaults, examples, key patterns | recursion with no property in between |
+//! | [`GeminiLegacy`](Dialect::GeminiLegacy) [4] | one object | not in `required` | cannot be expressed | as `GeminiJsonSchema`, except lengths, patterns and key patterns; also `enum` values that are numbers, positions in tuples, all formats but `date-time` | maps, values of any type, recursion |
 //! | [`LlamaCpp`](Dialect::LlamaCpp) [5] | one object | not in `required` | as the plan | patterns that a grammar cannot express, formats that the dialect lacks, `multipleOf`, exclusive bounds of numbers, `uniqueItems`, key patterns | only `false` |
 //!
 //! All dialects except the first two also describe in words how many keys an object has, which values are excluded, and what is deprecated.
 //!
 //! If a strict dialect cannot express a schema, the schema is sent without `strict`: [`Rendered::dialect`] is then
-//! [`Plain`](Dialect::Plain). In other dialects, a part that cannot be expressed is written as wide as the dialect allows.
+//! [`Plain`](Dialect::Plain). In other dialects, a part that cannot be expressed is replaced by a simpler schema, such as a plain object.
 //!
-//! Even without `strict`, Anthropic refuses the whole request if the name of a parameter of any tool does not match
-//! `^[a-zA-Z0-9_.-]{1,64}$`. [`Registry::check_dialect`](crate::Registry::check_dialect) and [`Registry::lint`](crate::Registry::lint) find
-//! these parameters, which have to be renamed. No other provider is known to have a rule for names.
+//! Even without `strict`, Anthropic refuses the whole request if any tool has a parameter whose name does not match
+//! `^[a-zA-Z0-9_.-]{1,64}$`. [`Registry::check_dialect`](crate::Registry::check_dialect) and [`Registry::lint`](crate::Registry::lint)
+//! find these parameters, which have to be renamed. No other provider is known to have a rule for names.
 //!
 //! In OpenAI's strict mode, null means "absent": pass replies through [`restore_nulls`] before they are parsed. Anthropic does not
-//! guarantee the letter case of members of closed sets; `CoercionPolicy::lenient()` ignores the case.
+//! guarantee the letter case of `enum` values; `CoercionPolicy::lenient()` ignores the case.
 //!
 //! [1]: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
 //! [2]: https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations
@@ -72,14 +72,13 @@ use crate::args::{Graph, Plan, SchemaError};
 use serde_json::{Value, json};
 use std::fmt;
 
-/// Renders the canonical schema of a graph, and stores the schema in the graph.
 pub(crate) fn with_rendered(mut graph: Graph) -> Result<Graph, SchemaError> {
     let schema = render::canonical(&graph)?;
     graph.set_schema(schema);
     Ok(graph)
 }
 
-/// A schema in a dialect, and its differences from the plan.
+/// A schema in a dialect, and its differences from the [`Plan`].
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -101,8 +100,9 @@ pub(crate) fn with_rendered(mut graph: Graph) -> Result<Graph, SchemaError> {
 pub struct Rendered {
     /// The name of the tool.
     pub tool: String,
-    /// The dialect of the schema: the requested dialect, or [`Plain`](Dialect::Plain) if the requested dialect is strict and cannot express
-    /// the plan, or if the tool is [over the budget](Self::over_budget) of its request or [never strict](crate::tool::ToolOptions::strict).
+    /// The dialect of the schema. It is [`Plain`](Dialect::Plain) instead of the requested dialect in three cases: the requested dialect
+    /// is strict and cannot express the plan, the tool is [over the budget](Self::over_budget) of its request, or the tool is [never
+    /// strict](crate::tool::ToolOptions::strict).
     pub dialect: Dialect,
     /// The schema to send.
     pub schema: Value,
@@ -150,8 +150,8 @@ impl fmt::Display for Rendered {
 /// Renders the schema of a plan in a dialect.
 ///
 /// The schema accepts everything that the plan accepts under [`CoercionPolicy::exact()`](crate::args::CoercionPolicy::exact()).
-/// [`changes`](Rendered::changes) lists the two exceptions: open objects that had to be closed, and parts that cannot be expressed.
-/// Properties keep their order and their names. `required` is always written. The same plan always gives the same text.
+/// [`changes`](Rendered::changes) lists the two exceptions: objects that can no longer have unknown keys, and parts that cannot be
+/// expressed. Properties keep their order and their names. `required` is always written. The same plan always gives the same text.
 ///
 /// For [`Canonical`](Dialect::Canonical), the result is [`Plan::schema`], unchanged. For [`Plain`](Dialect::Plain), only the root is
 /// changed, so that every provider accepts it. If the root has alternatives or a reference, `Plain` is rendered from the plan, like all
@@ -211,7 +211,7 @@ fn render_lowered(plan: &Plan, dialect: Dialect) -> Rendered {
     Rendered::new(plan, dialect, schema, changes)
 }
 
-/// Renders the plan. If the plan is too large, returns a schema that accepts any object, and records that the plan cannot be expressed.
+/// Renders the plan, or returns a schema that accepts any object if the plan is too large to render.
 fn render_or_fallback(plan: &Plan, dialect: Dialect) -> (Value, Vec<Change>) {
     render::render_lowered(plan.graph(), dialect).unwrap_or_else(|error| {
         let kind = ChangeKind::NotExpressible { reason: error.reason().to_owned() };

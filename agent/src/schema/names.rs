@@ -1,4 +1,4 @@
-//! Finds names of properties that a provider does not accept.
+//! Finds property names that a provider refuses.
 
 use super::abilities::{NameRule, abilities};
 use super::change::{Change, ChangeKind};
@@ -6,18 +6,15 @@ use super::dialect::Dialect;
 use crate::args::push_segment;
 use serde_json::Value;
 
-/// Returns whether every provider accepts this name of a property.
 pub(crate) fn is_accepted_everywhere(name: &str) -> bool {
     is_plain(name)
 }
 
-/// Returns whether a name matches `^[a-zA-Z0-9_.-]{1,64}$`.
 fn is_plain(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
 }
 
-/// Returns the properties of a rendered schema with names that the provider of the dialect refuses.
 pub(super) fn refused_names(dialect: Dialect, schema: &Value) -> Vec<Change> {
     let mut found = Vec::new();
     if abilities(dialect).names == NameRule::Plain {
@@ -26,7 +23,7 @@ pub(super) fn refused_names(dialect: Dialect, schema: &Value) -> Vec<Change> {
     found
 }
 
-/// Collects refused names. The recursion is at most as deep as the rendered schema.
+/// Recurses no deeper than the schema, whose depth the renderer limits.
 fn collect_refused(schema: &Value, path: &mut String, found: &mut Vec<Change>) {
     let Value::Object(map) = schema else { return };
     let length = path.len();

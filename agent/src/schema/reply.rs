@@ -1,4 +1,4 @@
-//! Converts replies that follow the schema of a dialect back to the form of the plan.
+//! Removes the nulls by which a model marks absent parameters in strict mode.
 
 use super::dialect::Dialect;
 use super::render::variants;
@@ -43,8 +43,8 @@ pub fn restore_nulls<'t>(plan: &Plan, dialect: Dialect, text: &'t str) -> Cow<'t
 /// Maximum number of alternatives that are tried in the whole text.
 const MAX_TRIALS: usize = 200;
 
-/// A walk over a reply, guided by the plan, that removes the nulls that mean "absent". The walk goes at most 128 levels deep, because the
-/// parser refuses deeper texts. Each method that restores a value returns the restored text, or `None` if the text stays unchanged.
+/// Removes the nulls that mean "absent" from a reply. The recursion is at most 128 levels deep, because the parser refuses deeper texts.
+/// The methods that restore a value return its new text, or `None` if the text stays unchanged.
 struct Restorer<'g> {
     graph: &'g Graph,
     trials: usize,
@@ -53,7 +53,7 @@ struct Restorer<'g> {
 type ObjectEntries<'t> = [(Cow<'t, str>, Doc<'t>)];
 
 impl Restorer<'_> {
-    /// Restores the arguments as a whole. Their schema was sent with one plain object at the root, even if the plan has alternatives.
+    /// Restores the arguments as a whole. The model saw one object at the root, with the properties of all variants.
     fn root(&mut self, doc: &Doc<'_>) -> Option<String> {
         let Shape::Object(entries) = &doc.shape else { return None };
         if self.graph.root_object().is_some() {
@@ -117,8 +117,7 @@ impl Restorer<'_> {
         }
     }
 
-    /// Restores an object: removes the nulls that mean "absent", and restores the other values. At the root of a plan with alternatives,
-    /// `known` has the properties of all variants.
+    /// Restores an object. If the object is one of several variants of the arguments, `known` has the property names of all variants.
     fn object(
         &mut self,
         object: &ObjectSpec,
@@ -140,7 +139,7 @@ impl Restorer<'_> {
             let name = prop.map_or(key.as_ref(), |p| p.name.as_str());
             let optional = match prop {
                 Some(prop) => prop.null_absent,
-                // The key may be a parameter of another variant. Null then means that this parameter is absent.
+                // If the key is a parameter of another variant, null means that this parameter is absent.
                 None => known.is_some_and(|known| known.contains(name)),
             };
             if value.is_null() && optional && !twice.contains(name) {

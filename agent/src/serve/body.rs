@@ -6,7 +6,6 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http_body::Body;
 use http_body_util::BodyExt;
 
-/// The reason why a body is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyError {
     TooLong,
@@ -14,7 +13,6 @@ pub(crate) enum BodyError {
     Broken,
 }
 
-/// Reads a body. Returns an error if the body has more than `limit` bytes, does not arrive within `timeout`, or breaks off.
 pub(crate) async fn read_body<B>(body: B, limit: usize, timeout: Duration) -> Result<Bytes, BodyError>
 where
     B: Body,

@@ -1,29 +1,24 @@
-//! The accepted hosts and origins. The checks keep web pages from using a server that runs on the machine of the page's
-//! visitor.
+//! Checks the hosts and origins of requests, so that a web page cannot use a server that runs on the machine of the page's visitor.
 
 use http::header::{HOST, ORIGIN};
 use http::request::Parts;
 use std::net::Ipv6Addr;
 
-/// The names and addresses of this machine.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// The error for an entry that is not a host or an origin.
 #[derive(Debug)]
 pub(crate) struct InvalidEntry {
-    /// The entry as it was given.
     pub(crate) entry: String,
-    /// The expected form.
     pub(crate) expected: &'static str,
 }
 
-/// The accepted hosts and origins.
 pub(crate) struct HostPolicy {
     hosts: Vec<HostPort>,
     origins: Vec<WebOrigin>,
 }
 
-/// A host with a specific port, or with any port.
+/// A host and its port. An accepted host without a port matches any port.
 #[derive(Clone, Debug)]
 struct HostPort<S = String> {
     name: S,
@@ -137,7 +132,7 @@ fn default_port(scheme: &str) -> Option<u16> {
 }
 
 fn allowed_host(entry: &str) -> Result<HostPort, InvalidEntry> {
-    // In the list of accepted hosts, an IPv6 address may have no brackets.
+    // In the list of accepted hosts, an IPv6 address may be written without brackets.
     if entry.parse::<Ipv6Addr>().is_ok() {
         return Ok(HostPort { name: entry.to_owned(), port: None });
     }

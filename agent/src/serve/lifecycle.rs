@@ -9,7 +9,6 @@ use tokio::sync::{Notify, watch};
 use crate::tool::cancel::CancelToken;
 use crate::tool::context::CANCEL_GRACE;
 
-/// The phase of a server's shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShutdownPhase {
     Open,
@@ -33,7 +32,7 @@ struct LifecycleSignals {
     stop: CancelToken,
 }
 
-/// Additional time that the shutdown waits after the grace period of cancelled bodies.
+/// Additional time that cancelled calls have to end, after `CANCEL_GRACE`.
 const CLEAN_UP: Duration = Duration::from_millis(500);
 
 impl Lifecycle {
@@ -47,8 +46,8 @@ impl Lifecycle {
         Self { signals: Arc::new(signals) }
     }
 
-    /// Ends the server: running calls have the time `grace` to finish, and are then cancelled. Returns when no call is running, or when the
-    /// grace period of the cancelled bodies is over.
+    /// Ends the server: running calls have the time `grace` to finish, and are then cancelled. Returns when no call is running, or when
+    /// the cancelled calls do not end in time.
     pub(crate) async fn shutdown(&self, grace: Duration) {
         let signals = &self.signals;
         signals.phase.send_if_modified(|phase| {
@@ -60,7 +59,7 @@ impl Lifecycle {
         });
         if tokio::time::timeout(grace, self.idle()).await.is_err() {
             signals.stop.cancel("the server ends");
-            // A cancelled body has its own grace period, after which it is dropped.
+            // A cancelled tool has its own grace period, after which it is dropped.
             let _ = tokio::time::timeout(CANCEL_GRACE + CLEAN_UP, self.idle()).await;
         }
         signals.stop.cancel("the server ends");
@@ -93,7 +92,6 @@ impl Lifecycle {
         let _ = self.signals.phase.subscribe().wait_for(reached).await;
     }
 
-    /// Returns the token that is cancelled to stop all calls.
     pub(crate) fn stop(&self) -> &CancelToken {
         &self.signals.stop
     }
@@ -115,7 +113,6 @@ impl Lifecycle {
     }
 }
 
-/// A guard that counts a request as running until it is dropped.
 pub(crate) struct RunningGuard(Arc<LifecycleSignals>);
 
 impl Drop for RunningGuard {

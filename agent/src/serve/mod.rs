@@ -1,5 +1,5 @@
-//! The common parts of the servers of this library: limits on connections, callers and bodies, the accepted hosts and
-//! origins, clients that neither read nor send, and the shutdown.
+//! The common parts of the servers of this crate: limits on connections, callers and request bodies, accepted hosts and origins, time
+//! limits for stalled clients, and the shutdown.
 
 #[cfg(any(feature = "mcp-server", feature = "studio"))]
 mod body;

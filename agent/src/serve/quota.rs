@@ -9,7 +9,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// A limit on concurrency, in total and for each authenticated caller.
 pub(crate) struct Quota {
     all: Arc<Semaphore>,
-    /// Maximum number of permits of each caller.
     each: usize,
     /// The semaphores of the callers that have a permit or wait for one.
     callers: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
@@ -21,8 +20,7 @@ impl Quota {
         Arc::new(Self { all, each: each.min(Semaphore::MAX_PERMITS), callers: Mutex::default() })
     }
 
-    /// Returns a permit for this caller, or `None` if no permit is free. Callers that are not authenticated have no id,
-    /// so only the total limit applies to them.
+    /// Returns `None` if no permit is free. Callers that are not authenticated have no id, so only the total limit applies to them.
     pub(crate) fn try_enter(self: &Arc<Self>, caller: Option<&Arc<str>>) -> Option<QuotaPermit> {
         let mut permit = self.unfilled(caller);
         if let Some(own) = &permit.own {
@@ -32,7 +30,6 @@ impl Quota {
         Some(permit)
     }
 
-    /// Waits for a permit. Returns `None` if the wait takes longer than `wait`.
     pub(crate) async fn enter(
         self: &Arc<Self>,
         caller: Option<&Arc<str>>,
@@ -61,7 +58,6 @@ impl Quota {
     }
 }
 
-/// A permit of a [`Quota`]. The permit is released on drop.
 pub(crate) struct QuotaPermit {
     quota: Arc<Quota>,
     caller: Option<Arc<str>>,

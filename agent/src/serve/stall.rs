@@ -1,4 +1,4 @@
-//! Time limits for a server's connections whose other side neither reads nor sends.
+//! Time limits for connections whose other side neither reads nor sends.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

@@ -58,12 +58,11 @@ impl BudgetUse {
 /// charge.
 pub(super) const CHARGED_FOR: i64 = 7 * 24 * 3_600 * 1_000;
 
-/// The budgets of a store in memory.
 #[derive(Debug, Default)]
 pub(super) struct MemoryBudgets {
     /// The spent and the held amount of each budget, by its key.
     budgets: BTreeMap<String, (u64, u64)>,
-    /// The holds, by their id and the key of their budget.
+    /// The holds, by their id and then by the key of the budget.
     holds: HashMap<String, BTreeMap<String, MemoryHold>>,
 }
 
@@ -106,7 +105,7 @@ impl MemoryBudgets {
         self.holds.get(id).is_some_and(|known| known.contains_key(budget))
     }
 
-    /// Adds holds that were not [refused](Self::refusal). A budget that already has a hold with this id is not reserved again.
+    /// Adds holds that [`refusal`](Self::refusal) has accepted.
     pub(super) fn reserve(&mut self, id: &str, holds: Vec<BudgetHold>, until: i64) {
         let known = self.holds.entry(id.to_owned()).or_default();
         for BudgetHold { budget, amount, .. } in holds {

@@ -62,7 +62,7 @@ pub enum StoreErrorKind {
     Full,
     /// Another writer continued the session first.
     Conflict,
-    /// The stored data cannot be read, or this version does not know its form.
+    /// The stored data cannot be read, or this version does not know its format.
     Corrupt,
     /// The store did not respond in time. It is unknown whether the request took effect.
     Timeout,
@@ -110,7 +110,6 @@ impl fmt::Display for StoreErrorKind {
 }
 
 impl StoreError {
-    /// Prepends the path of the file that could not be opened to the message.
     #[cfg(feature = "store-sql")]
     pub(super) fn with_path(mut self, path: &str) -> Self {
         self.message = format!("{path}: {}", self.message);
@@ -128,7 +127,7 @@ impl StoreError {
         self
     }
 
-    /// Creates a conflict: the session has entries after the entry that its writer expected to be the last.
+    /// Creates a conflict: the last entry of the session is no longer the entry `expected`.
     pub fn conflict(session: &str, expected: u64) -> Self {
         Self::new(StoreErrorKind::Conflict, format!("session `{session}` is no longer at entry {expected}"))
     }

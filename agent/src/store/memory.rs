@@ -117,7 +117,6 @@ impl MemoryStore {
         Ok(None)
     }
 
-    /// Updates the pending record with this key. Returns false if no pending record has this key.
     fn update_pending<T>(&self, key: &StepKey, update: impl FnOnce(&mut InvocationRecord) -> T) -> bool {
         let mut inner = self.lock();
         let record = inner.records.get_mut(key);
@@ -358,15 +357,14 @@ impl Store for MemoryStore {
     }
 }
 
-/// Maximum number of messages in an inbox that were not taken yet. Further messages are refused.
+/// Maximum number of messages in an inbox that were not taken yet.
 pub(super) const MAX_INBOX: usize = 1024;
 
-/// Returns the error for a message to an inbox that has no room.
 pub(super) fn full_inbox() -> StoreError {
     StoreError::new(StoreErrorKind::Full, format!("the inbox already has {MAX_INBOX} messages"))
 }
 
-/// Returns the error for a message without an id. Such a message cannot be recognized if it is sent twice.
+/// Returns the error for a message without an id, which could not be recognized if it is sent twice.
 pub(super) fn missing_id() -> StoreError {
     StoreError::new(StoreErrorKind::Other, "a message for an inbox needs an id")
 }
@@ -376,7 +374,6 @@ mod tests {
     use super::*;
     use std::task::{Context, Poll, Waker};
 
-    /// Returns the result of a request to the store, which never waits.
     fn result<T>(mut request: BoxFuture<'_, T>) -> T {
         match request.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(result) => result,

@@ -42,24 +42,25 @@
 //! most [`max_attempts`](crate::tool::ToolPolicy::max_attempts) times (3 unless the tool sets it), as long as the parameters of the tool
 //! and the arguments are the same. Any other call does not run again: it ends as interrupted, with the code `lost`. Calls that wait are an
 //! exception: a call that asked a person, or that started a sub-agent whose steps are stored, continues, and the result of a deferred call
-//! is still awaited. Approval decisions that were not used yet are requested again. `prompt` does not continue such a run. It gives each
-//! open call its recorded result, or a result that reports that no result was recorded, and begins a new run.
+//! is still awaited. Approval decisions that were not used yet are requested again. `prompt` does not continue the interrupted run. It
+//! gives each call that has no result in the conversation its recorded result, or a result that reports that no result was recorded, and
+//! begins a new run.
 //!
 //! # When the store fails
 //!
-//! Most operations are tried up to three times while the store is busy or cannot be reached. A body does not run if its begin cannot be
-//! recorded. Every failure of the store ends the run with [`RunError::Store`](crate::RunError::Store), which carries the typed
+//! Most operations are tried up to three times while the store is busy or cannot be reached. A tool does not run if the begin of its call
+//! cannot be recorded. Every failure of the store ends the run with [`RunError::Store`](crate::RunError::Store), which carries the typed
 //! [error](StoreError) and the output of the run. The conversation in memory is complete, and the next prompt stores the missing messages
-//! and the missing ends of calls. If two assistants write to one session, their messages do not mix. The assistant that writes later gets a
-//! [conflict](StoreErrorKind::Conflict) before its next reply, and must open the session again. Recorded times affect only queries by time,
-//! lists and [retention](Store::delete_finished_before). No run depends on them.
+//! and the missing ends of calls. If two assistants write to one session, their messages do not mix. The assistant that writes later gets
+//! a [conflict](StoreErrorKind::Conflict) before its next reply, and must open the session again. Recorded times affect only queries by
+//! time, lists and [retention](Store::delete_finished_before). No run depends on them.
 //!
 //! # When the store hangs
 //!
 //! The store has 10 s to respond to each request ([`store_timeout`](crate::AssistantBuilder::store_timeout)). After that the request fails
 //! with a [timeout](StoreErrorKind::Timeout), and the run ends. Once the run is cancelled, or its `wall_time` is used up, a request has
 //! only 1 s. So a cancelled run whose store hangs ends after 1 s, or after 2 s if messages were being written, because the store is asked
-//! once whether the messages arrived. A running body first gets its [`cancel_grace`](crate::AssistantBuilder::cancel_grace). The run fails
+//! once whether the messages arrived. A running tool first gets its [`cancel_grace`](crate::AssistantBuilder::cancel_grace). The run fails
 //! with [`RunError::Store`](crate::RunError::Store), whose output reports that the run was aborted.
 //!
 //! A call whose begin was not recorded in time does not run, and its result reports this. A call that had begun ends with its own outcome,
@@ -111,8 +112,8 @@ use crate::tool::BoxFuture;
 ///
 /// # Your own store
 ///
-/// Implement this trait, as in the [example](self#a-store-of-your-own). To share a store, use an `Arc` of your type. Each function is one
-/// atomic step: if its future is dropped, the step has happened completely or not at all. Test your own implementation with
+/// Implement this trait, as in the [example](self#a-store-of-your-own). To share a store, use an `Arc` of your type. Each function is
+/// atomic: if its future is dropped, its work is done completely or not at all. Test your own implementation with
 /// `agent::testing::assert_store` (feature `testing`).
 ///
 /// # Records
@@ -250,9 +251,9 @@ use crate::tool::BoxFuture;
 /// ```
 pub trait Store: Send + Sync {
     /// Inserts a record as pending, at its first attempt, and returns `None`. If a record with this key exists, returns that record, after
-    /// incrementing its attempt count if it is pending. A pending record that [continues](InvocationRecord::continues) is an exception: its
-    /// handle is removed, its attempt is not counted, and it is returned as it was before. If several callers begin such a record at the
-    /// same time, only one of them gets it with the handle.
+    /// incrementing its attempt count if it is pending. A pending record that [continues](InvocationRecord::continues) is an exception:
+    /// its handle is removed, its attempt is not counted, and it is returned as it was before. If several callers begin a record that
+    /// continues at the same time, only one of them gets it with the handle.
     fn begin(&self, new: InvocationRecord) -> BoxFuture<'_, Result<Option<InvocationRecord>, StoreError>>;
 
     /// Ends a pending record. Returns false if no record has this key, or if the record has already ended.
@@ -359,8 +360,8 @@ pub trait Store: Send + Sync {
         Box::pin(std::future::ready(Err(no_budgets())))
     }
 
-    /// Replaces the holds with this id on these budgets by the spent amounts. Each amount comes with the key of its budget. Returns whether
-    /// there was such a hold. A second settlement has no effect.
+    /// Replaces the holds with this id on these budgets by the spent amounts. Each amount comes with the key of its budget. Returns
+    /// whether there was a hold to replace. A second settlement has no effect.
     ///
     /// # Errors
     /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets. The default implementation always returns this

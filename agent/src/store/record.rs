@@ -86,7 +86,6 @@ impl InvocationStatus {
         }
     }
 
-    /// Parses the word of a status.
     #[cfg(feature = "store-sql")]
     pub(super) fn parse(word: &str) -> Option<Self> {
         [Self::Pending, Self::Completed, Self::Failed].into_iter().find(|status| status.as_str() == word)

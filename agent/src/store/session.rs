@@ -90,7 +90,7 @@ pub enum EntryKind {
     },
     /// The conversation was reset: earlier entries are no longer part of the conversation.
     Reset,
-    /// The view of the conversation changed. The messages before this entry stay as they are.
+    /// The model sees other messages from here on: see [`ViewChange`]. The stored messages before this entry stay as they are.
     #[non_exhaustive]
     View {
         /// The change.
@@ -126,7 +126,7 @@ impl<'de> Deserialize<'de> for EntryKind {
         }
         const KNOWN: [&str; 5] = ["run_begin", "run_resume", "message", "run_end", "reset"];
         let stored = Map::<String, Value>::deserialize(deserializer)?;
-        // A change that cannot be read becomes `Unknown` below and is skipped, so the view stays as the previous change made it.
+        // A change that cannot be read becomes `Unknown` below, so the view stays as the previous change made it.
         if stored.get("type").is_some_and(|word| word == "view")
             && let Some(Ok(change)) = stored.get("change").map(ViewChange::deserialize)
         {

@@ -9,7 +9,6 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 const ICON: &str = "image/svg+xml";
 
-/// The path, the media type and the content of each file.
 const FILES: [(&str, &str, &str); 19] = [
     ("/", HTML, include_str!("assets/index.html")),
     ("/assets/style.css", STYLE, include_str!("assets/style.css")),

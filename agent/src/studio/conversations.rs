@@ -21,9 +21,9 @@ const MAX_OPEN: usize = 64;
 const MAX_RUNS: usize = 16;
 /// Time limit for the operations of the store in one request.
 pub(super) const STORE_TIME: Duration = Duration::from_secs(15);
-/// Maximum number of messages on one page of a list.
+/// Maximum number of messages in one response.
 const PAGE: usize = 100;
-/// Maximum number of characters of a title.
+/// Maximum length of a title, in characters.
 const TITLE: usize = 120;
 
 pub(super) struct StudioConversation {
@@ -40,7 +40,6 @@ impl StudioConversation {
     }
 }
 
-/// Returns the title that a message gives to its conversation in a list: the beginning of its text.
 pub(super) fn title_of(message: &Message) -> String {
     message.text().chars().take(TITLE).collect()
 }
@@ -70,13 +69,11 @@ impl Conversations {
         self.runs().iter().rev().find(|run| &*run.conversation.id == conversation).cloned()
     }
 
-    /// Returns whether a run of the conversation is unfinished: it is active, or waits for decisions or results.
+    /// Returns whether a run of the conversation is active, or waits for decisions or results.
     fn has_unfinished_run(&self, conversation: &str) -> bool {
         self.runs().iter().any(|run| &*run.conversation.id == conversation && !run.is_over())
     }
 
-    /// Adds a run, and removes the oldest finished run if there are too many. Fails if another run of the conversation is unfinished, or if
-    /// [`MAX_RUNS`] runs are unfinished.
     pub(super) fn add_run(&self, run: Arc<StudioRun>) -> Result<(), Rejection> {
         let mut runs = self.runs();
         let is_busy =
@@ -112,8 +109,8 @@ impl StudioShared {
         self.conversations.open().iter().find(|known| &*known.id == id).cloned()
     }
 
-    /// Returns the conversation with this id: an open conversation, a conversation that is opened from the store, or a new conversation.
-    /// Without an id, a new conversation gets a new id.
+    /// Returns the conversation with this id. If it is not open, it is opened from the store or created. `None` creates a conversation
+    /// with a new id.
     pub(super) async fn conversation(&self, id: Option<&str>) -> Result<Arc<StudioConversation>, Rejection> {
         let id: Arc<str> = match id {
             Some(id) if id.is_empty() || id.len() > 200 => {
@@ -152,7 +149,6 @@ impl StudioShared {
         Ok(conversation)
     }
 
-    /// Returns the open conversations, latest first.
     pub(super) fn open_conversations(&self) -> Value {
         let open: Vec<_> = self.conversations.open().iter().rev().cloned().collect();
         let shown = open.iter().map(|conversation| {
@@ -170,7 +166,6 @@ impl StudioShared {
         shown.collect()
     }
 
-    /// Returns at most [`PAGE`] messages of a conversation, from the position `after` on.
     pub(super) fn messages(&self, conversation: &StudioConversation, after: usize) -> Value {
         let messages = conversation.assistant.messages();
         let page = messages.shared().iter().skip(after).take(PAGE);
@@ -191,7 +186,6 @@ impl StudioShared {
         })
     }
 
-    /// Returns the runs whose events are kept, latest first.
     pub(super) fn run_list(&self) -> Value {
         let runs: Vec<_> = self.conversations.runs().iter().rev().cloned().collect();
         let shown = runs.iter().map(|run| {

@@ -5,7 +5,7 @@ use serde_json::Value;
 /// Maximum length of a text in a list or an event, in bytes. The page fetches whole results on demand.
 pub(super) const MAX_TEXT: usize = 256 << 10;
 
-/// Returns the longest beginning of a text that has at most this many bytes.
+/// Returns the longest beginning of a text with at most `max` bytes.
 pub(super) fn beginning(text: &str, max: usize) -> &str {
     let mut end = max.min(text.len());
     while !text.is_char_boundary(end) {

@@ -1,4 +1,4 @@
-//! The HTTP exchanges of a request: its attempts, and the last response as it was received.
+//! The HTTP exchanges of a request to a model: its attempts, and the last response as it was received.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -15,7 +15,6 @@ const KEPT: usize = 32;
 /// Maximum length of the kept part of a response, in bytes.
 const MAX_BODY: usize = 64 << 10;
 
-/// An attempt of a transport to get a reply.
 struct ObservedExchange {
     number: u64,
     server: String,
@@ -57,8 +56,7 @@ impl Exchanges {
         shown.collect()
     }
 
-    /// Returns the last response, or null if there is none. The body is included only if `is_open` is true. The response may quote
-    /// `secrets`, so they are masked.
+    /// Returns the last response, or null if there is none. The response may quote `secrets`, so they are masked.
     pub(super) fn received(&self, is_open: bool, secrets: &[String]) -> Value {
         let exchanges = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(last) = exchanges.last() else { return Value::Null };

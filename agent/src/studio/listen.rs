@@ -1,4 +1,4 @@
-//! The listener of the studio.
+//! The HTTP server of the studio.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -27,8 +27,8 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 /// Time that calls from the page's form have to finish when the studio ends.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Binds the address. Returns the URL to open in a browser, and the future that serves the page until `stop` is cancelled. The URL contains
-/// the access token in its fragment, which a browser sends to no server.
+/// Binds the address. Returns the URL of the page, and the future that serves the page. The URL contains the token in its fragment, which
+/// a browser sends to no server.
 pub(super) async fn bind(
     shared: StudioShared,
     address: SocketAddr,

@@ -1,8 +1,8 @@
-//! A page for the author of tools: their schemas, checks of arguments, and runs.
+//! A web page for the author of tools. It shows schemas, checks arguments, and follows runs.
 //!
-//! The page lists the tools of an [`Assistant`] with their findings and tokens, and shows their schemas in each dialect. The page checks
-//! arguments as a run does, and shows the coercions, or each issue at its position. It also runs prompts, shows calls while their arguments
-//! grow, and lets a person decide on calls and answer the questions of tools.
+//! The page lists the tools of an [`Assistant`] with their lint findings and token counts, and shows their schemas in each dialect. It
+//! checks arguments as a run does, and shows each coercion, or each issue beside its value. It also runs prompts, shows the arguments of
+//! calls as they arrive, and lets a person decide on calls and answer the questions of tools.
 //!
 //! ```no_run
 //! use agent::studio::Studio;
@@ -78,7 +78,6 @@ pub struct Studio {
     stop: CancelToken,
 }
 
-/// The settings for access from other machines.
 struct RemoteAccess {
     hosts: Vec<String>,
     token: String,
@@ -188,7 +187,6 @@ impl Studio {
     }
 }
 
-/// Returns 128 random bits as hexadecimal digits.
 fn random_token() -> io::Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| {
@@ -206,7 +204,6 @@ fn checked_token(token: &str) -> io::Result<String> {
     }
 }
 
-/// Creates the error for an invalid setting.
 fn invalid(message: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, message)
 }

@@ -13,12 +13,10 @@ use crate::model::{Model, ModelError, ModelRequest, ModelStream, StepCx};
 use crate::tool::BoxFuture;
 use crate::tool::secrets::SecretArguments;
 
-/// Maximum number of requests that are kept.
 const KEPT: usize = 400;
 /// Maximum length of the text of an error, in bytes.
 const MAX_ERROR: usize = 2 << 10;
 
-/// A request that the assistant passed to its model.
 #[derive(Clone)]
 pub(super) struct ObservedRequest {
     /// The id of the run that made the request: a run that a page began, or the run of one of its sub-agents.
@@ -31,7 +29,6 @@ pub(super) struct ObservedRequest {
     progress: Arc<RequestProgress>,
 }
 
-/// The end of a request, and its HTTP exchanges.
 #[derive(Default)]
 struct RequestProgress {
     end: Mutex<Option<RequestEnd>>,
@@ -39,7 +36,6 @@ struct RequestProgress {
     exchanges: super::exchanges::Exchanges,
 }
 
-/// The end of the reply to a request.
 struct RequestEnd {
     at: Instant,
     error: Option<String>,
@@ -61,7 +57,7 @@ impl RequestProgress {
     }
 }
 
-/// The latest requests of all runs. A request shares its messages with the conversation.
+/// The latest [`KEPT`] requests of all runs.
 #[derive(Default)]
 pub(super) struct RequestLog(Mutex<VecDeque<ObservedRequest>>);
 
@@ -76,7 +72,7 @@ impl RequestLog {
         let oldest = if log.len() < KEPT { None } else { log.pop_front() };
         log.push_back(observed);
         drop(log);
-        // The oldest request is dropped after the lock is released, because a request may own much memory.
+        // The oldest request is dropped after the lock is released, because dropping a large request takes time.
         drop(oldest);
     }
 
@@ -142,8 +138,8 @@ impl ObservedRequest {
         shown
     }
 
-    /// Returns the last response as it was received. Secrets that arrive in pieces cannot be recognised, so the body is withheld if a call
-    /// of a complete reply may have secret arguments. If the reply is incomplete, the body is withheld if any tool has secret parameters.
+    /// Returns the last response as it was received. A secret that arrives in pieces cannot be masked. So the body is withheld if the
+    /// reply calls a tool that may have secret arguments, and for an incomplete reply, if any tool has secret parameters.
     #[cfg(feature = "http")]
     fn received(&self, secrets: &SecretArguments) -> Value {
         let is_open = match &*self.progress.end() {
@@ -169,15 +165,14 @@ impl ObservedRequest {
     }
 }
 
-/// A model that logs its requests and passes the requests on to another model.
 pub(super) struct ObservedModel {
     pub(super) model: Arc<dyn Model>,
     pub(super) log: Arc<RequestLog>,
 }
 
 impl ObservedModel {
-    /// Logs a request, unless the request has no step key. Returns the context for the wrapped model, and the value in which the end of
-    /// the request is recorded.
+    /// Logs a request, unless `cx` has no step key. Returns the context for the wrapped model, and the value that records the end of the
+    /// request.
     fn observe(&self, cx: &StepCx, request: &ModelRequest) -> (StepCx, Arc<RequestProgress>) {
         let progress = Arc::<RequestProgress>::default();
         let Some(key) = &cx.key else { return (cx.clone(), progress) };
@@ -226,7 +221,6 @@ mod tests {
     use super::*;
     use crate::model::ModelInfo;
 
-    /// A model with a window and an endpoint that counts tokens.
     struct Counting(ModelInfo);
 
     impl Model for Counting {

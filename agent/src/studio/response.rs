@@ -10,13 +10,11 @@ use serde_json::{Value, json};
 
 pub(super) type StudioResponse = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// The content security policy: the page may load only files of this server, and may not insert texts as
-/// markup.
+/// The content security policy: the page may load only files of this server, and may not insert texts as markup.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
                       trusted-types 'none'";
 
-/// The response to a rejected request: the status, the error code, the message, and data for the page.
 #[derive(Debug)]
 pub(super) struct Rejection {
     status: StatusCode,

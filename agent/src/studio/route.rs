@@ -21,7 +21,6 @@ use crate::serve::{BodyError, read_body};
 
 /// Maximum length of a request's body, in bytes.
 const MAX_BODY: usize = 4 << 20;
-/// Time limit for receiving a body.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
@@ -152,8 +151,7 @@ async fn post(
 ) -> Result<StudioResponse, Rejection> {
     let media_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = media_type.split(';').next().unwrap_or_default().trim();
-    // Another website can send bodies of other types with a form, without the user's consent, so only JSON is
-    // accepted.
+    // Another website can send bodies of other types with a form, without the user's consent, so only JSON is accepted.
     if !essence.eq_ignore_ascii_case("application/json") {
         let message = "The content type must be `application/json`.";
         return Err(Rejection::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_type", message));
@@ -239,7 +237,7 @@ fn query(head: &Parts, name: &str) -> Option<String> {
     pairs.find(|(key, _)| *key == name).and_then(|(_, value)| decoded(value))
 }
 
-/// Decodes a percent-encoded part of a URL. Returns `None` if an escape is incomplete, or if the result is not UTF-8.
+/// Decodes percent-encoded text. Returns `None` if an escape is invalid, or if the result is not UTF-8.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

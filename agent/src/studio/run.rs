@@ -1,4 +1,4 @@
-//! A run of the studio, which is driven whether or not a page follows it.
+//! A run that a page started. The run continues whether or not a page follows it.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,9 +17,8 @@ use super::waiting::{PageDecision, WaitingRun};
 use crate::runtime::{Run, RunError, RunHandle, SuspendedRun};
 use crate::serve::{Lifecycle, ShutdownPhase};
 
-/// Time between two keep-alive comments to a reader.
+/// Time between two keep-alive comments in an idle event stream.
 const PING: Duration = Duration::from_secs(10);
-/// Maximum number of decisions in one request.
 const MAX_DECISIONS: usize = 1000;
 
 pub(super) struct StudioRun {
@@ -45,7 +44,7 @@ enum RunPhase {
 }
 
 impl StudioRun {
-    /// Creates a run. The caller must drive the run with [`drive`].
+    /// Creates the state of a run. The caller must then call [`drive`].
     pub(super) fn new(conversation: Arc<StudioConversation>, handle: RunHandle) -> Arc<Self> {
         let (began, from) = (Instant::now(), conversation.assistant.messages().len());
         let id = handle.run_id().to_owned();
@@ -73,7 +72,6 @@ impl StudioRun {
         }
     }
 
-    /// Cancels the run if it is active. A suspended run is abandoned.
     pub(super) fn cancel(&self, reason: &str) {
         if let Some(handle) = self.handle() {
             return handle.cancel(reason);
@@ -129,7 +127,7 @@ impl StudioRun {
         Ok(())
     }
 
-    /// Returns an event stream of the events after a position, including events that are still to come.
+    /// Returns a stream of server-sent events: the events after a position, and then each new event.
     pub(super) fn events(self: &Arc<Self>, from: LogPosition, lifecycle: &Lifecycle) -> StudioResponse {
         let reader = RunReader {
             run: self.clone(),
@@ -185,8 +183,8 @@ impl RunReader {
     }
 }
 
-/// Drives a run until it ends or is suspended. If the run cannot be resumed, the run returns to the
-/// suspended state `before`.
+/// Logs the events of a run until it ends or is suspended. `before` is the snapshot from which the run was resumed: if resuming fails, the
+/// run waits again with this snapshot.
 pub(super) async fn drive(to: Arc<StudioRun>, mut run: Run, before: Option<Box<SuspendedRun>>) {
     let mut unfinished = OverOnDrop(Some(to.clone()));
     while let Some(event) = run.next().await {
@@ -216,7 +214,7 @@ pub(super) async fn drive(to: Arc<StudioRun>, mut run: Run, before: Option<Box<S
     to.notify();
 }
 
-/// A guard that ends a run if its task ends early.
+/// Guard that marks a run as over if its task ends early, for example by a panic.
 struct OverOnDrop(Option<Arc<StudioRun>>);
 
 impl Drop for OverOnDrop {

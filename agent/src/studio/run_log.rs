@@ -16,10 +16,10 @@ const SHORT_TEXT: usize = 2 << 10;
 const MAX_ENTRIES: usize = 100_000;
 /// The size of a log, in bytes, above which the log is full. Above [`MAX_BYTES`], only long texts are cut, so the log still grows.
 const MAX_TOTAL: usize = 4 * MAX_BYTES;
-/// Length of a batch for a reader, in bytes, after which no further entry is added.
+/// The length, in bytes, above which no further entry is added to one piece of an event stream.
 const BATCH: usize = 128 << 10;
 
-/// The position of a reader: an entry, and the number of bytes of this entry that the reader has.
+/// The position of a reader: the index of an entry, and the number of bytes of this entry that the reader has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LogPosition {
     pub(super) entry: usize,
@@ -28,7 +28,7 @@ pub(super) struct LogPosition {
 
 enum LogEntry {
     Event(String),
-    /// Adjacent deltas of one part, joined.
+    /// Adjacent deltas of one content part of a message, joined.
     Delta {
         head: Value,
         text: String,
@@ -39,7 +39,7 @@ pub(super) struct RunLog {
     began: Instant,
     entries: Vec<LogEntry>,
     bytes: usize,
-    /// The first entry of the current reply of each run. Runs of sub-agents may reply at the same time.
+    /// The index of the first entry of the current reply of each run. Runs of sub-agents may reply at the same time.
     reply_from: HashMap<String, usize>,
     is_full: bool,
 }
@@ -58,8 +58,7 @@ impl RunLog {
         self.push_json(json);
     }
 
-    /// Adds an entry as JSON, which need not be an event of the loop. If the log is full, adds the entry `log_full` instead, and drops all
-    /// later entries.
+    /// Adds an event of the run or of the studio. If the log is full, adds the event `log_full` instead, and ignores all later events.
     pub(super) fn push_json(&mut self, mut json: Value) {
         if self.is_full {
             return;
@@ -108,8 +107,8 @@ impl RunLog {
         }
     }
 
-    /// Removes the text from the deltas of a complete reply, because the message contains this text. The entries themselves stay, so that
-    /// positions stay valid.
+    /// Removes the text from the deltas of a complete reply, because the event `message_end` contains the text. The entries themselves
+    /// stay, so that positions stay valid.
     fn leave_out_deltas(&mut self, from: usize, run: &str) {
         for entry in self.entries.iter_mut().skip(from) {
             if let LogEntry::Delta { head, text } = entry
@@ -121,8 +120,7 @@ impl RunLog {
         }
     }
 
-    /// Returns the entries after a position as server-sent events, and the position after these entries. Further entries are left out after
-    /// [`BATCH`] bytes.
+    /// Returns the entries after a position as server-sent events, up to about [`BATCH`] bytes, and the position after these entries.
     pub(super) fn after(&self, from: LogPosition) -> (String, LogPosition) {
         let (mut out, mut at) = (String::new(), from);
         while let Some(entry) = self.entries.get(at.entry) {

@@ -36,7 +36,7 @@ impl StudioShared {
         Self { template, secrets, requests, conversations, hosts, token, lifecycle, instance }
     }
 
-    /// Returns whether `given` is the token. The comparison takes constant time, so that the token cannot be guessed byte by byte.
+    /// Compares the token in constant time, so that it cannot be guessed byte by byte.
     pub(super) fn has_token(&self, given: &str) -> bool {
         given.as_bytes().ct_eq(self.token.as_bytes()).into()
     }

@@ -12,7 +12,6 @@ use crate::runtime::Assistant;
 use crate::step_key::{StepKey, StepKind};
 use crate::store::{EntryKind, SessionSummary, StoreErrorKind};
 
-/// Number of sessions on one page.
 const PAGE: usize = 50;
 /// Maximum number of pages that are read from the store for one page of the studio. Sessions of sub-agents are left out, so one page of
 /// the store may not be enough.
@@ -38,7 +37,6 @@ impl StudioShared {
     }
 }
 
-/// Returns the position after a session in the list, as a text for the page.
 fn position_of(last: &SessionSummary) -> String {
     format!("{}:{}", last.at, last.session)
 }
@@ -48,7 +46,7 @@ fn session_at(position: &str) -> Option<SessionSummary> {
     Some(SessionSummary::new(session, 0, at.parse().ok()?))
 }
 
-/// Returns whether a session belongs to a sub-agent: its name is the key of the call that began the sub-agent's run.
+/// Returns whether this is the name of a sub-agent's session. Such a name is the `StepKey` of the call that began the sub-agent's run.
 fn is_of_child(name: &str) -> bool {
     name.parse::<StepKey>().is_ok_and(|key| key.kind == StepKind::Tool)
 }
@@ -98,8 +96,7 @@ async fn page(
     Ok(json!({"sessions": sessions.collect::<Vec<_>>(), "next": next, "cannot_list": null}))
 }
 
-/// Returns the beginning of the user's first message in a session. Returns `None` if the first entries contain no message of the user or
-/// cannot be read.
+/// Returns the beginning of the user's first message, or `None` if the first entries contain none or cannot be read.
 async fn title(assistant: &Assistant, session: &SessionSummary) -> Option<String> {
     let first = assistant.first_entries(&session.session, FIRST_ENTRIES).await;
     first.iter().find_map(|(_, entry)| match &entry.kind {

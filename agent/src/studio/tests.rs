@@ -49,7 +49,6 @@ impl Client {
         Self::of(Assistant::builder(model).tools(tools![add, pay]).build().unwrap()).await
     }
 
-    /// Sends a request, and returns the whole response.
     async fn send(&self, head: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let length = body.len();
@@ -134,7 +133,7 @@ async fn tools_are_listed_checked_and_called() {
     let text = |text: &str| json!({"text": text});
     let checked = json_of(&studio.post("/api/tools/add/check", &text(r#"{"a": "1", "b": 2}"#)).await);
     assert_eq!((&checked["is_accepted"], &checked["coercions"][0]["path"]), (&json!(true), &json!("/a")));
-    // The text of the arguments reaches the engine unchanged: a big number, a missing parameter, broken JSON.
+    // The text of the arguments is validated unchanged: a big number, a missing parameter, broken JSON.
     for (wrong, path) in [(r#"{"a": 99999999999999999999, "b": 2}"#, "/a"), (r#"{"a": 1}"#, "/b"), ("{", "")]
     {
         let refused = json_of(&studio.post("/api/tools/add/check", &text(wrong)).await);
@@ -185,7 +184,6 @@ async fn a_run_waits_for_a_decision_and_is_seen_by_two_pages() {
         );
         assert!(seen.contains("event: over") && !seen.contains("hunter2"), "{seen}");
     }
-    // A second answer comes too late.
     let late = studio.post(&format!("/api/runs/{run}/decide"), &decide).await;
     assert!(has_status(&late, 409), "{late}");
     let steps = json_of(&studio.get(&format!("/api/runs/{run}/steps")).await);
@@ -219,7 +217,7 @@ async fn book(cx: &ToolContext) -> Result<String, ToolError> {
 }
 
 impl Client {
-    /// Reads the events of a run until it waits. The server keeps the connection open until the run is over.
+    /// Reads events until the run waits. `get` would not return, because the server keeps the connection open until the run is over.
     async fn until_it_waits(&self, run: &str, times: usize) -> Value {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let head = format!(
@@ -359,7 +357,6 @@ async fn sessions_of_the_store_are_listed_in_pages() {
     assert!(json_of(&without.get("/api/stored").await)["cannot_list"].as_str().unwrap().contains("no store"));
 }
 
-/// A request is shown as the provider would get it, without secrets and keys.
 #[cfg(feature = "openai")]
 #[tokio::test(flavor = "current_thread")]
 async fn a_request_has_its_body_without_secrets() {
@@ -386,7 +383,7 @@ async fn a_request_has_its_body_without_secrets() {
     assert!(!shown.to_string().contains("hunter2") && !shown.to_string().contains("sk-123"), "{shown}");
 }
 
-/// A provider that fails once, and then gives these replies of Chat Completions, one for each request.
+/// Starts a server that fails once, and then sends these Chat Completions chunks, one for each request. Returns its URL.
 #[cfg(feature = "openai")]
 async fn provider(replies: Vec<String>) -> String {
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();

@@ -21,7 +21,6 @@ use crate::tool::secrets::without_secrets;
 use crate::tool::value::Tool;
 
 impl StudioShared {
-    /// Returns all tools with their findings and tokens.
     pub(super) fn tool_list(&self) -> Value {
         let registry = self.template.registry();
         let request = ModelRequest::default().with_tools(registry.definitions());
@@ -59,7 +58,6 @@ impl StudioShared {
         self.template.registry().get(name).ok_or_else(|| Rejection::not_found("tool"))
     }
 
-    /// Returns the schema of a tool in each dialect.
     pub(super) fn tool_schemas(&self, name: &str) -> Result<Value, Rejection> {
         let definition = self.tool(name)?.definition();
         let dialects = Dialect::ALL.into_iter().map(|dialect| {
@@ -89,7 +87,7 @@ impl StudioShared {
         self.template.registry().validate(call)
     }
 
-    /// Checks arguments as a run does. The argument engine gets the text unchanged.
+    /// Checks arguments as a run does. The text is not parsed first, so that invalid JSON gets the same report as in a run.
     pub(super) fn check(&self, name: &str, text: String) -> Result<Value, Rejection> {
         let tool = self.tool(name)?;
         let call = ToolCall::new("check", name, ToolArguments::from(text));
@@ -99,8 +97,8 @@ impl StudioShared {
         })
     }
 
-    /// Checks arguments, and calls the tool. A call that needs a confirmation is rejected if `is_confirmed` is false. The call is cancelled
-    /// when the page disconnects, and some time after the studio ends.
+    /// Checks arguments, and calls the tool. The call is cancelled if the page disconnects, or if the call is still running some time
+    /// after the studio ends.
     pub(super) async fn call(
         &self,
         name: &str,
@@ -138,7 +136,7 @@ impl StudioShared {
     }
 }
 
-/// A guard that a request holds. If the request is dropped, the guard cancels the call.
+/// Guard that cancels the call if its request is dropped, which happens when the page disconnects.
 struct StopOnDrop(crate::tool::cancel::CancelToken);
 
 impl Drop for StopOnDrop {
@@ -147,7 +145,6 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Returns whether a person has to confirm a call from the form.
 fn needs_confirmation(tool: &Tool) -> bool {
     let policy = tool.policy();
     policy.effect == Effect::Once

@@ -13,7 +13,7 @@ use crate::tool::question::{AskError, Question, QuestionInput};
 /// An answer of a page to an approval request, a question, or a call that waits for its result.
 #[derive(Deserialize)]
 pub(super) struct PageDecision {
-    /// The id of the approval request, the question or the call, in the form of [`id_of`].
+    /// The id that [`id_of`] returns.
     id: String,
     #[serde(flatten)]
     made: PageAnswer,
@@ -40,7 +40,7 @@ enum PageAnswer {
     Dismiss,
 }
 
-/// An answer that has the right kind for its request, question or call.
+/// An answer whose kind fits its approval request, question or call.
 enum CheckedAnswer {
     Decision(Decision),
     Input(QuestionInput),
@@ -66,7 +66,7 @@ impl WaitingRun {
         self.suspended
     }
 
-    /// Returns the event that lists the waiting requests, questions and calls, so that pages show them.
+    /// Returns the event that tells pages what the run waits for.
     pub(super) fn to_event(&self) -> Value {
         let pending = self.suspended.pending().into_iter().map(|one| {
             let mut shown = json!(one);
@@ -94,7 +94,7 @@ impl WaitingRun {
         Ok(ids)
     }
 
-    /// Returns the answers for the run, or `None` while a request or a question is not answered. Results of calls are optional.
+    /// Returns the answers for the run, or `None` while a request or a question is not answered. Results of deferred calls are optional.
     pub(super) fn decisions(&self) -> Option<Decisions> {
         let answer =
             |id: &str| self.answers.iter().find(|(answered, _)| answered == id).map(|(_, answer)| answer);
@@ -116,8 +116,7 @@ impl WaitingRun {
     }
 }
 
-/// Returns the id that an answer has to contain. It is the id of the request or the question. For a deferred call, it is the id of the
-/// call, after the id of its run if a sub-agent made the call.
+/// Returns the id that an answer has to contain. For a deferred call of a sub-agent, the id begins with the id of the sub-agent's run.
 fn id_of(pending: &PendingCall) -> String {
     match pending {
         PendingCall::Approval { request_id, .. } => request_id.clone(),
@@ -148,7 +147,7 @@ fn check(one: &PendingCall, made: PageAnswer) -> Result<CheckedAnswer, Rejection
     })
 }
 
-/// Reads an input to a question. If the input does not fit the question, the rejection contains the report.
+/// Parses the answer to a question. If the answer does not fit the question, the rejection contains the report.
 fn input_of(question: &Question, text: &str) -> Result<Value, Rejection> {
     let refused = |message: String| Rejection::new(StatusCode::BAD_REQUEST, "input_refused", message);
     let input: Value =

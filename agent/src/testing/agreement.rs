@@ -1,4 +1,4 @@
-//! Compares the engine, serde and an independent validator on values that are generated from a schema.
+//! Checks that argument validation, serde and an independent validator agree on values that are generated from a schema.
 
 mod formats;
 mod report;
@@ -22,9 +22,9 @@ use serde_json::{Value, json};
 /// The number of faulty variants of each value.
 const MUTANTS: usize = 6;
 
-/// Proves that a plan agrees with its schema, with serde and with itself. The proof uses up to `samples` values that are generated from the
-/// schema, and six faulty variants of each value, under every policy. `T` is the type of the plan, or [`Value`](serde_json::Value) for a
-/// plan that was compiled from a schema. The same seed makes the same values.
+/// Proves that a `Plan` agrees with its schema and with serde, and that it does not contradict itself. The proof uses up to `samples`
+/// values that are generated from the schema, and six faulty variants of each value, under every policy. `T` is the type of the plan, or
+/// [`Value`](serde_json::Value) for a plan that was compiled from a schema. The same seed makes the same values.
 ///
 /// [`assert_agrees`] proves this for the plan of a type, with 200 values.
 ///
@@ -39,8 +39,9 @@ const MUTANTS: usize = 6;
 /// ```
 ///
 /// # Errors
-/// Returns a law that does not hold, with the shortest call that breaks it. Also returns an error if the schema and the type accept none of
-/// the values, or if the plan cannot be compiled under every policy.
+/// If a law does not hold, returns the law and the shortest call that breaks it. One law is that arguments that fit the schema are
+/// accepted. Also returns an error if the schema and the type accept none of the values, or if the plan cannot be compiled under every
+/// policy.
 pub fn verify_plan<T: DeserializeOwned>(plan: &Plan, samples: usize, seed: u64) -> Result<(), String> {
     let report = prove::<T>(plan, samples, seed).map_err(|violation| violation.to_string())?;
     report.violations.first().map_or(Ok(()), |violation| Err(violation.to_string()))
@@ -108,7 +109,8 @@ pub fn assert_agrees<T: DeserializeOwned + JsonSchema>() {
     }
 }
 
-/// The plans of one type: one for each coercion policy, from the narrowest to the widest, and two with another handling of unknown keys.
+/// The compiled plans of one type. `by_policy` has one for each coercion policy, from the strictest to the most lenient. The plans in
+/// `others` handle unknown keys differently.
 struct Plans {
     by_policy: [Plan; 3],
     others: [Plan; 2],
@@ -119,7 +121,7 @@ const POLICIES: [CoercionPolicy; 3] =
 
 impl Plans {
     fn new(plan: &Plan) -> Result<Plans, SchemaError> {
-        // A plan agrees with its schema if it handles unknown keys as `unknown` says.
+        // `unknown` matches the schema: the schema of a type forbids unknown keys, and any other schema allows them by default.
         let (unknown, other) = match plan.source() {
             Some(_) => (UnknownKeys::Deny, UnknownKeys::Keep),
             None => (UnknownKeys::Keep, UnknownKeys::Deny),
@@ -143,7 +145,7 @@ struct Proof<T> {
     samples: usize,
     seed: u64,
     plans: Plans,
-    /// Whether a field has its own policy, so that coercions are possible even if the tool allows none.
+    /// Whether a field has its own coercion policy. If so, coercions are possible even under the exact policy.
     own_policies: bool,
     /// The independent validator of the plan's schema, or `None` if the validator cannot be built. It refuses unknown keys if the plan
     /// does.
@@ -196,7 +198,7 @@ impl<T: DeserializeOwned> Proof<T> {
         self.report
     }
 
-    /// Checks every law for one text.
+    /// Checks every law for one text of arguments.
     fn text(&mut self, text: &str) {
         let plans: Vec<Plan> = self.plans.all().cloned().collect();
         for plan in &plans {
@@ -253,8 +255,8 @@ impl<T: DeserializeOwned> Proof<T> {
         self.closed.as_ref().is_some_and(|closed| closed.is_own_spelling(sent, reads))
     }
 
-    /// Returns whether the type parses the text and contains a variant for every other word (`#[serde(other)]`). The schema does not show
-    /// such a variant, so it may refuse a text that the type parses.
+    /// Returns whether the type parses the text and has a variant for every other word (`#[serde(other)]`). The schema does not contain
+    /// this variant, so it may refuse a text that the type parses.
     fn has_other_words(&self, text: &str) -> bool {
         self.plans.by_policy[0].takes_other_words() && serde_json::from_str::<T>(text).is_ok()
     }
@@ -367,8 +369,8 @@ fn numbers(text: &str) -> impl Iterator<Item = &str> {
         .filter(|token| token.contains(|c: char| c.is_ascii_digit()))
 }
 
-/// Returns whether the text has a number beyond the integers that floats represent exactly. Validators of JSON Schema differ on such
-/// numbers, and bounds beyond these integers are not in the schema.
+/// Returns whether the text has a number of 2^53 or more. Floats cannot represent all these integers, so validators of JSON Schema differ
+/// on them, and the schema contains no such bounds.
 fn beyond_floats(text: &str) -> bool {
     numbers(text).any(|token| token.parse::<f64>().is_ok_and(|v| v.abs() >= 9_007_199_254_740_992.0))
 }
@@ -383,15 +385,15 @@ fn is_same_number(change: &Coercion) -> bool {
             && change.from.as_f64() == change.to.as_f64()
 }
 
-/// Returns whether the text may have an integer key with leading zeros, like `"007":`. JSON Schema and the engine accept it, but serde does
-/// not.
+/// Returns whether the text may have an integer key with leading zeros, like `"007":`. JSON Schema and this crate accept it, but serde
+/// does not.
 fn has_long_key(text: &str) -> bool {
     let texts = text.split('"').filter(|text| text.len() > 1);
     texts.map(|text| text.trim_start_matches('-')).any(|text| text.starts_with('0'))
 }
 
 /// Returns whether the text has a whole number that is written with a decimal point, an exponent or a minus sign, such as `1.0`, `1e3` or
-/// `-0`. JSON Schema and the engine treat the number as an integer, but serde may treat it as a float.
+/// `-0`. JSON Schema and this crate treat the number as an integer, but serde may treat it as a float.
 fn has_whole_float(text: &str) -> bool {
     numbers(text).any(|token| {
         token.contains(['.', 'e', 'E', '-']) && token.parse::<f64>().is_ok_and(|v| v.fract() == 0.0)

@@ -1,4 +1,4 @@
-//! Checks the laws that concern only a call and its plan.
+//! Checks each `Law` that needs no schema, only a call and its `Plan`.
 
 use super::law::{Law, LawViolation};
 use crate::args::proof::{diagnosis, repeated_key};
@@ -6,18 +6,18 @@ use crate::args::{ArgumentStream, InvalidArguments, Issue, IssueCode, Parsed, Pl
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The maximum length of a report, in characters.
+/// The maximum length of a report about refused arguments, in characters.
 pub(super) const MAX_TEXT: usize = 6_000;
 /// The length of a JSON Pointer, in bytes, above which the report may have cut the pointer. A cut pointer cannot be followed.
 const MAX_POINTER: usize = 4_000;
 /// The length, in bytes, above which a text is streamed in large pieces, rather than byte by byte.
 const BYTE_BY_BYTE: usize = 2_000;
 
-/// Checks every law that needs no schema, for one call. `text` contains the arguments of the call. `T` is their type, or
-/// [`Value`](serde_json::Value).
+/// Checks for one call each law of argument validation that needs no schema, for example that a corrected call is accepted. `text`
+/// contains the arguments of the call. `T` is their type, or [`Value`](serde_json::Value).
 ///
-/// The call may be accepted or refused: only the consistency of the engine is checked. Use it for a log of calls of real models, or in a
-/// fuzzer.
+/// The call may be accepted or refused: only the consistency of validation is checked. Use the function for logged calls of real models,
+/// or in a fuzzer.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -39,7 +39,6 @@ pub fn verify_call<T: DeserializeOwned>(plan: &Plan, text: &str) -> Result<(), S
     check_call::<T>(plan, text).map_err(|violation| violation.to_string())
 }
 
-/// Checks the laws for one call. Fails with the first law that does not hold.
 pub(super) fn check_call<T: DeserializeOwned>(plan: &Plan, text: &str) -> Result<(), Box<LawViolation>> {
     let typed = plan.parse::<T>(text);
     let whole = plan.parse::<Value>(text);
@@ -53,7 +52,8 @@ pub(super) fn check_call<T: DeserializeOwned>(plan: &Plan, text: &str) -> Result
     stream_agrees(plan, text, typed.as_ref().err())
 }
 
-/// Checks that parsing and diagnosis agree. If the plan accepts arguments, only the type itself may refuse them.
+/// Checks that parsing agrees with `diagnosis`, the pass that explains mistakes. If the plan accepts arguments, only the type itself may
+/// refuse them.
 fn paths_agree<T: DeserializeOwned>(
     plan: &Plan,
     text: &str,
@@ -90,8 +90,8 @@ fn paths_agree<T: DeserializeOwned>(
     }
 }
 
-/// Returns whether an issue with this code can come from the type alone. If the schema accepts the arguments, such an issue does come from
-/// the type.
+/// Returns whether an issue with this code can come from the type alone. If the schema accepts the arguments, the issue does come from the
+/// type.
 pub(super) fn is_own(code: IssueCode) -> bool {
     matches!(code, IssueCode::Value | IssueCode::Format)
 }
@@ -135,8 +135,8 @@ fn refusal_is_sound<T: DeserializeOwned>(
     Ok(())
 }
 
-/// Returns whether the path of the issue leads to a value, or to a key that the object at the parent path lacks. A check may name an
-/// absent parameter, and parameters below it. A path may lead into a string that contains JSON.
+/// Returns whether the path of the issue leads to a value, or to a key that the object at the parent path lacks. A check (`validate`) may
+/// name an absent parameter, and parameters below it. A path may lead into a string that contains JSON.
 fn leads_into(plan: &Plan, sent: &Value, issue: &Issue) -> bool {
     if issue.path.is_empty() || issue.path.len() > MAX_POINTER {
         return true;
@@ -253,7 +253,7 @@ fn stream_agrees(
     }
 }
 
-/// Returns whether the text has a number of more than 400 bytes, which streams refuse.
+/// Returns whether the text has a number of more than 400 bytes, which `ArgumentStream` refuses.
 fn long_number(text: &str) -> bool {
     text.split(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E')).any(|token| token.len() > 400)
 }
@@ -263,12 +263,10 @@ fn beyond_values(text: &str) -> bool {
     text.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.len() > 18)
 }
 
-/// Returns the first position at or after `at` at which the text can be split.
 fn boundary(text: &str, at: usize) -> usize {
     (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
 }
 
-/// Returns the first few issues as text.
 pub(super) fn lines(issues: &[Issue]) -> String {
     let shown: Vec<String> = issues.iter().take(5).map(ToString::to_string).collect();
     let more = issues.len() - shown.len();

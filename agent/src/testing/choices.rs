@@ -1,7 +1,6 @@
 //! Choices made by a script, at random or by default. The number of options of each choice is recorded, so that a later pass can vary
 //! the choice.
 
-/// A source of choices that is deterministic for a script and seed.
 pub(super) struct Choices {
     script: Vec<usize>,
     /// The number of options of each recorded choice.
@@ -9,8 +8,7 @@ pub(super) struct Choices {
     random: Option<Random>,
 }
 
-/// Maximum number of recorded choices. Most schemas have fewer choices. If a schema has more choices, only the recorded choices are
-/// varied.
+/// Maximum number of recorded choices. Further choices are not varied.
 const MAX_REMEMBERED: usize = 4_096;
 
 impl Choices {
@@ -23,7 +21,7 @@ impl Choices {
         Choices { script: Vec::new(), ways: Vec::new(), random: Some(Random(seed)) }
     }
 
-    /// Returns a choice among `ways` options, counted from 0. Returns 0 if there are fewer than two options.
+    /// Chooses one of `ways` options, counted from 0.
     pub(super) fn pick(&mut self, ways: usize) -> usize {
         if ways <= 1 {
             return 0;
@@ -39,7 +37,6 @@ impl Choices {
         way.min(ways - 1)
     }
 
-    /// Returns the number of options of each recorded choice, in order.
     pub(super) fn ways(&self) -> &[usize] {
         &self.ways
     }

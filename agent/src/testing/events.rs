@@ -139,7 +139,6 @@ impl EventLog {
     }
 }
 
-/// Returns the line of an event, or `None` for the start and the updates of a message.
 fn line(event: &Event) -> Option<String> {
     let line = own_line(event)?;
     Some(if event.is_own() { line } else { format!("{}: {line}", event.path) })
@@ -234,7 +233,6 @@ fn said(message: &Message) -> String {
     line
 }
 
-/// Returns the first line of a text, cut to [`SHOWN`] characters.
 fn cut(text: &str) -> String {
     let first = text.lines().next().unwrap_or_default();
     match first.char_indices().nth(SHOWN) {

@@ -14,7 +14,6 @@ use std::fmt;
 const MAX_SAMPLES: usize = 6;
 /// Maximum number of calls with one kind of mistake.
 const MAX_CALLS: usize = 60;
-/// Maximum number of violations that are kept.
 const MAX_KEPT: usize = 20;
 /// Maximum length of the arguments in a violation, in characters.
 const MAX_SHOWN: usize = 300;
@@ -48,7 +47,7 @@ pub fn fuzz_tool(tool: &Tool) -> FuzzReport {
     let is_right = |value: &Value| matches!(validate(tool, &value.to_string()), ValidationResult::Accepted(coercions) if coercions.is_empty());
     let right: Vec<Value> =
         samples(schema, 60, 0).into_iter().filter(Value::is_object).filter(is_right).collect();
-    // The first value has all parameters. The other values are taken at regular distances, because neighbouring values differ little.
+    // The first value has all parameters. Neighboring values differ little, so the other values are taken at regular distances.
     let apart = right.len().div_ceil(MAX_SAMPLES).max(1);
     let right: Vec<Value> = right.into_iter().step_by(apart).collect();
     let mut report = FuzzReport {
@@ -137,18 +136,14 @@ pub struct FuzzReport {
     violations: Vec<LawViolation>,
 }
 
-/// The result for one kind of mistake.
 #[derive(Clone, Debug)]
 struct SlipReport {
     /// The mistake in words, for example `a number as text`.
     slip: &'static str,
-    /// The number of calls with this mistake.
     sent: usize,
     /// The number of calls that were accepted without a coercion, because the parameter allows such values.
     as_is: usize,
-    /// The number of calls that were accepted with a coercion.
     coerced: usize,
-    /// The number of calls that were refused.
     refused: usize,
     /// The coercion rules, each with the number of its uses.
     rules: Vec<(CoercionRule, usize)>,
@@ -157,8 +152,8 @@ struct SlipReport {
 }
 
 impl FuzzReport {
-    /// Asserts that the tool is safe: no validation panicked, and no text that is not JSON or that repeats a key was accepted. Also asserts
-    /// that each refusal names the path of the mistake in a bounded report, and that each corrected call in a report is accepted.
+    /// Asserts that the tool is safe: validation never panics, and refuses every text that is not JSON or repeats a key. Each refusal
+    /// names the path of the mistake in a report of limited length, and each corrected call in a report is accepted.
     ///
     /// # Panics
     /// Panics with the text of this report if the tool is not safe. Panics if no correct call could be generated from the schema.
@@ -239,9 +234,8 @@ impl FuzzReport {
     }
 }
 
-/// Returns whether a refusal has an issue at the path of the mistake, below this path, or at one of its parents. The arguments as a whole
-/// count as a parent only for issues with the code `Json` or `Value`. For a wrong key, the issue may be that the correct key is missing.
-/// If the report omits issues, returns `true`, because the expected issue may be among the omitted ones.
+/// Returns whether a refusal has an issue at the path of the mistake, below this path, or at one of its parents. For a wrong key, the
+/// issue may be that the correct key is missing. If the report omits issues, the expected issue may be among them.
 fn names(refusal: &InvalidArguments, place: &str) -> bool {
     let inside = |outer: &str, inner: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

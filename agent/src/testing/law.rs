@@ -1,12 +1,13 @@
-//! The laws of the argument engine, and the report of a violation.
+//! The laws of argument validation, and the report of a violation.
 
 use crate::args::{CoercionPolicy, Plan, UnknownKeys};
 use std::fmt;
 
-/// A law: a property of the argument engine that must hold for every call of every tool.
+/// A law: a property of argument validation that must hold for every call of every tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Law {
-    /// Arguments that fit the schema are accepted, by `exact` without a coercion, or are refused by the type itself.
+    /// Arguments that fit the schema are accepted, unless the type itself refuses them. The policy `exact` accepts them without a
+    /// coercion.
     FittingIsAccepted,
     /// Arguments that are accepted without a coercion fit the schema.
     AcceptedFits,
@@ -22,17 +23,15 @@ pub(super) enum Law {
     PathsAgree,
     /// A refusal has at least one issue.
     RefusalsAreExplained,
-    /// Every issue points to a value that was sent, or to a key that is missing. The issue of a check may also point to an absent
-    /// parameter.
+    /// Every issue points to a value that was sent, or to a key that is missing. The issue of a check (`validate`) may also point to an
+    /// absent parameter.
     IssuesPointIntoTheCall,
     /// A report has at most 6,000 characters.
     ReportsAreBounded,
-    /// A corrected call in a report is accepted.
     CorrectionsAreAccepted,
-    /// Arguments that a stream refuses early are also refused as a whole, at the same path. A stream ends without an error exactly if
-    /// its text is JSON.
+    /// Arguments that an `ArgumentStream` refuses early are also refused as a whole, at the same path. A stream ends without an error
+    /// exactly if its text is JSON.
     StreamsAgree,
-    /// Checking arguments does not panic.
     ChecksDoNotPanic,
     /// Text that is not JSON, or that repeats a key, is refused.
     BrokenTextIsRefused,
@@ -75,17 +74,13 @@ impl fmt::Display for Law {
 /// A call for which a law does not hold.
 #[derive(Clone, PartialEq)]
 pub(super) struct LawViolation {
-    /// The law that does not hold.
     pub(super) law: Law,
     /// The name of the type or the tool.
     name: String,
-    /// The coercion policy.
     coercion: CoercionPolicy,
-    /// The handling of unknown keys.
     unknown: UnknownKeys,
     /// The arguments as they were sent. A fuzz report has only their beginning.
     pub(super) arguments: String,
-    /// The conflicting verdicts.
     verdicts: String,
 }
 

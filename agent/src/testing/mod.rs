@@ -2,9 +2,9 @@
 //!
 //! | to | use |
 //! | --- | --- |
-//! | prove that the schema of a type, the engine and serde agree | [`assert_agrees`], [`verify_plan`] |
+//! | prove that the schema of a type, argument validation and serde agree | [`assert_agrees`], [`verify_plan`] |
 //! | see how a tool handles the mistakes that real models make | [`fuzz_tool`], [`fuzz_tools`] |
-//! | check the engine's laws against a call, for logs and fuzzers | [`verify_call`] |
+//! | check that the validation of one call is consistent, for logs and fuzzers | [`verify_call`] |
 //! | drive an agent with known replies | [`ScriptedModel`](crate::ScriptedModel) |
 //! | drive an agent with a function | [`ScriptedModel::from_fn`](crate::ScriptedModel::from_fn), [`from_async_fn`](crate::ScriptedModel::from_async_fn) |
 //! | call each tool of an agent with correct and incorrect arguments | [`SchemaModel`] |
@@ -22,7 +22,7 @@
 //! 2. **How a real model reacts to the prompt**: recorded once in a [`Cassette`] and replayed afterwards. The test fails when the prompt,
 //!    a tool or a result has changed, and shows where.
 //! 3. **How the tools react to the calls of models**: a [`SchemaModel`] makes correct calls, calls at the limits of the schema, and
-//!    careless calls.
+//!    calls with typical mistakes.
 //! 4. **What a model would misunderstand**: [`Registry::lint`](crate::Registry::lint).
 //!
 //! ## Sequences of events
@@ -101,8 +101,8 @@
 //! # fn main() {}
 //! ```
 //!
-//! Everything in this module is deterministic: a test always fails or always passes. The proofs compare the engine with an independent
-//! validator of schemas, the crate [`jsonschema`](https://docs.rs/jsonschema).
+//! Everything in this module is deterministic: a test always fails or always passes. The proofs compare argument validation with an
+//! independent validator of schemas, the crate [`jsonschema`](https://docs.rs/jsonschema).
 
 mod agreement;
 mod call;

@@ -1,4 +1,4 @@
-//! Makes variants of a value with one fault, as in the calls of models.
+//! Makes faulty variants of a value, as in the calls of models.
 
 use super::choices::Random;
 use serde_json::{Map, Value, json};
@@ -9,10 +9,8 @@ pub(super) enum PathSegment {
     Index(usize),
 }
 
-/// The path of a value within another value.
 pub(super) type ValuePath = Vec<PathSegment>;
 
-/// The maximum number of paths in one value.
 const MAX_PATHS: usize = 200;
 
 /// Returns at most [`MAX_PATHS`] paths in a value, without the root. An outer path precedes the paths within it.
@@ -41,7 +39,6 @@ pub(super) fn paths(value: &Value) -> Vec<ValuePath> {
     out
 }
 
-/// Returns the value at a path, or `None` if the path does not exist.
 pub(super) fn at<'v>(value: &'v Value, path: &[PathSegment]) -> Option<&'v Value> {
     path.iter().try_fold(value, |value, step| match step {
         PathSegment::Key(key) => value.get(key),
@@ -49,7 +46,7 @@ pub(super) fn at<'v>(value: &'v Value, path: &[PathSegment]) -> Option<&'v Value
     })
 }
 
-/// Returns the value with a replacement at a path. `None` removes the value at the path.
+/// Returns the value with a replacement at a path. If `new` is `None`, the value at the path is removed.
 pub(super) fn with(value: &Value, path: &[PathSegment], new: Option<Value>) -> Value {
     let mut out = value.clone();
     if let Some((last, above)) = path.split_last() {
@@ -80,8 +77,7 @@ pub(super) fn with(value: &Value, path: &[PathSegment], new: Option<Value>) -> V
     out
 }
 
-/// Returns the value with a key of the object at a path renamed. The key keeps its position. Without an object
-/// at the path, the value is returned unchanged.
+/// Returns the value with a key of the object at `parent` renamed. The order of the keys stays the same.
 pub(super) fn renamed(value: &Value, parent: &[PathSegment], key: &str, new: &str) -> Value {
     let Some(Value::Object(map)) = at(value, parent) else { return value.clone() };
     let map = map
@@ -180,7 +176,6 @@ fn torn(text: &str, random: &mut Random) -> String {
     if insert.is_empty() { before.to_owned() } else { format!("{before}{insert}{after}") }
 }
 
-/// Returns replacements for a value.
 fn instead(old: &Value) -> Vec<Value> {
     let mut out = vec![
         json!(null),

@@ -7,19 +7,18 @@ use super::pattern;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
-/// Maximum depth of nested schemas. A schema at a greater depth has no value.
+/// Maximum depth of nested schemas. No value is generated for a deeper schema.
 const MAX_DEPTH: usize = 24;
-/// The depth from which on the shortest option is chosen.
+/// The depth from which on the shortest option is chosen, so that recursive schemas end.
 const SHORT_FROM: usize = 5;
 /// Maximum number of schemas, including nested ones, that are followed to generate one value.
 const MAX_STEPS: usize = 3_000;
-/// Maximum number of items in an array, unless the schema requires more. Also the maximum number of keys that are made for
-/// `minProperties`, and of characters that are made for `maxLength`.
+/// Maximum number of generated array items (unless `minItems` is larger), of keys for `minProperties`, and of characters for `maxLength`.
 const MAX_MADE: u64 = 300;
 /// The largest integer up to which floats represent every integer exactly.
 const SAFE: i64 = 1 << 53;
 
-/// Returns up to `count` different values for `schema`, which are the same in every call with one seed. The first value has all optional
+/// Returns up to `count` different values for `schema`. The same `seed` gives the same values. The first value has all optional
 /// properties, and the first alternative of each choice. Each of the following values makes one choice differently, and the last values
 /// make random choices.
 pub(super) fn samples(schema: &Value, count: usize, seed: u64) -> Vec<Value> {
@@ -98,7 +97,7 @@ impl Sampler<'_> {
         }
     }
 
-    /// Returns the schema with its reference resolved and its `allOf` merged. A boolean schema is returned unchanged.
+    /// Returns the schema with its reference resolved and its `allOf` merged.
     fn plain(&self, schema: &Value, depth: usize) -> Option<Value> {
         let Value::Object(map) = schema else { return Some(schema.clone()) };
         if depth > MAX_DEPTH {
@@ -117,7 +116,7 @@ impl Sampler<'_> {
         Some(Value::Object(map))
     }
 
-    /// Returns a value for one of the alternatives, merged with the other keywords of the schema.
+    /// Returns a value that fits one of `branches` and the other keywords of `schema`.
     fn branch(&mut self, schema: &Map<String, Value>, branches: &[Value], depth: usize) -> Option<Value> {
         let mut base = schema.clone();
         if base.remove("anyOf").is_none() {
@@ -264,7 +263,6 @@ impl Sampler<'_> {
         Some(Value::Object(out))
     }
 
-    /// Adds keys that are not properties, if the schema describes values for such keys.
     fn entries(
         &mut self,
         schema: &Map<String, Value>,
@@ -299,7 +297,7 @@ impl Sampler<'_> {
     }
 }
 
-/// Merges two schemas, as far as the sampler reads them. Returns `None` if no value can satisfy both.
+/// Merges two schemas approximately, because the generated values are validated afterwards.
 fn merged(mut base: Map<String, Value>, other: Value) -> Option<Map<String, Value>> {
     let other = match other {
         Value::Object(other) => other,

@@ -19,13 +19,11 @@ pub(super) struct Slip {
 }
 
 enum SlipMaker {
-    /// A function from a value to its replacements.
     Value(fn(&Value) -> Vec<Value>),
-    /// A function from a key to its new name.
     Key(fn(&str) -> String),
-    /// A function from the arguments and the schema to changed arguments, each with the path of the mistake.
+    /// Takes the arguments and the schema. Returns changed arguments, each with the path of the mistake.
     Whole(fn(&Value, &Value) -> Vec<(Value, String)>),
-    /// A function from the arguments to other texts. A text that is JSON is not sent.
+    /// Returns texts to send instead of the arguments. Texts that parse as JSON are dropped.
     Text(fn(&Value) -> Vec<String>),
 }
 
@@ -60,8 +58,8 @@ impl Slip {
         }
     }
 
-    /// Returns calls with a repeated key if this is the mistake [`TWICE`], and none for any other mistake. The function `make` cannot make
-    /// these calls, because its texts that parse as JSON are not sent, and a text with a repeated key parses.
+    /// Returns calls with a repeated key, for the mistake [`TWICE`] only. The function in `make` cannot return them: texts that parse as
+    /// JSON are dropped, and a text with a repeated key parses.
     fn twice(&self, arguments: &Value) -> Vec<SlippedCall> {
         let keys = arguments.as_object().into_iter().flat_map(Map::keys);
         let twice = |key: &String| {
@@ -102,7 +100,6 @@ const fn text(name: &'static str, change: fn(&Value) -> Vec<String>) -> Slip {
     Slip { name, never: true, make: SlipMaker::Text(change) }
 }
 
-/// All kinds of mistakes.
 pub(super) static SLIPS: &[Slip] = &[
     value("a number as text", |v| number(v, |n| vec![json!(n.to_string()), json!(format!(" {n} "))])),
     value("a number with separators", |v| {
@@ -231,8 +228,8 @@ fn whole_float(v: i64) -> Value {
     json!(v as f64)
 }
 
-/// Returns variants of the arguments. In each variant, one top-level parameter is replaced or removed: a required
-/// parameter if `required` is `true`, or an optional parameter if it is `false`.
+/// Returns variants of the arguments, each with one top-level parameter replaced or removed. `required` selects between required and
+/// optional parameters.
 fn at_top(
     v: &Value,
     schema: &Value,
@@ -263,7 +260,6 @@ fn camel(key: &str) -> String {
     words.fold(first, |out, word| out + &capitalised(word))
 }
 
-/// Returns the text with two letters in the middle swapped.
 fn swapped(text: &str) -> String {
     let mut chars: Vec<char> = text.chars().collect();
     let middle = chars.len() / 2;
@@ -286,8 +282,7 @@ fn nested(v: &Value, depth: usize) -> Value {
     (0..depth).fold(v.clone(), |inner, _| json!([inner]))
 }
 
-/// Returns the text of an object, with the closing brace replaced by `end`. If the object is empty, a comma at the start of `end` is left
-/// out.
+/// Returns the JSON text of an object with its closing brace replaced by `end`.
 fn replaced_end(v: &Value, end: &str) -> String {
     let text = v.to_string();
     let open = text.strip_suffix('}').unwrap_or(&text);
@@ -295,7 +290,6 @@ fn replaced_end(v: &Value, end: &str) -> String {
     format!("{open}{end}")
 }
 
-/// Returns beginnings of the JSON text of the value: one to seven eighths of it, and all of it except its last byte.
 fn cut_short(v: &Value) -> Vec<String> {
     let text = v.to_string();
     let places = (1..8).map(|eighth| text.len() * eighth / 8).chain([text.len() - 1]);

@@ -42,8 +42,8 @@ pub async fn assert_store(store: &(impl Store + ?Sized), name: &str) {
     budgets(store, name).await;
 }
 
-/// Checks that amounts are reserved together or not at all, settled once, and spent in full if they are not settled in time. A store
-/// without budgets returns the error `Unsupported`.
+/// Checks that the amounts of one `reserve` call are reserved all or none, that they are settled once, and that they count as spent if
+/// they are not settled in time. Ends early if the store has no budgets, which it reports as `Unsupported`.
 async fn budgets(store: &(impl Store + ?Sized), name: &str) {
     let (one, other) = (format!("{name}/\0one"), format!("{name}/other"));
     let id = |id: &str| format!("{name}/{id}");
@@ -76,7 +76,7 @@ async fn budgets(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!(ok(store.reserve(&id("c"), vec![hold(&one, 20)], 1_000, 9_000).await, "reserve"), None);
     assert!(ok(store.reserve(&id("d"), vec![hold(&one, 1)], 1_000, 9_000).await, "reserve").is_some());
     assert!(ok(store.settle(&id("c"), amounts(0)).await, "settle"));
-    // At this time the hold of `b` has expired, as if its process had ended.
+    // The amounts of `b` were reserved until 5,000 and never settled, as if their process had crashed.
     assert_eq!(ok(store.reserve(&id("e"), vec![hold(&one, 20)], 6_000, 9_000).await, "reserve"), None);
     assert_eq!(used(&one).await, (80, 20), "what was not settled in time is spent");
     assert_eq!(used(&other).await, (0, 50), "and of another budget once that is used");
@@ -108,13 +108,13 @@ async fn found(store: &(impl Store + ?Sized), key: &StepKey) -> InvocationRecord
     ok(store.get(key).await, "get").unwrap_or_else(|| panic!("get: there is no record {key}"))
 }
 
-/// Begins a call that has begun before, and returns the record of the first begin.
+/// Begins a call that has begun before, and returns the record of the first `begin`.
 async fn begun(store: &(impl Store + ?Sized), new: InvocationRecord) -> InvocationRecord {
     ok(store.begin(new).await, "begin again").unwrap_or_else(|| panic!("begin again: nothing was found"))
 }
 
-/// Checks that a record is inserted once, and that a repeated begin returns the record. The begin counts the attempt, unless the call
-/// waited for its result: then it removes the handle instead.
+/// Checks that the first `begin` inserts a record, and that a repeated `begin` returns it and counts an attempt. If the call waits for its
+/// result, a repeated `begin` removes the handle instead.
 async fn records(store: &(impl Store + ?Sized), name: &str) {
     let key = key(name, "begin", 1, 0);
     assert_eq!(ok(store.get(&key).await, "get"), None, "nothing has begun");
@@ -151,7 +151,7 @@ async fn records(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!((again.handle, again.attempt), (None, waiting.attempt + 1), "to one caller alone");
 }
 
-/// Checks that a record ends once, and that its status never returns to an earlier status.
+/// Checks that only the first end of a call is recorded, and that a call that has ended cannot become pending again.
 async fn ends(store: &(impl Store + ?Sized), name: &str) {
     let done = key(name, "finish", 1, 0);
     let end = InvocationEnd::new(output().into(), 2_000);
@@ -186,7 +186,7 @@ async fn ends(store: &(impl Store + ?Sized), name: &str) {
     }
 }
 
-/// Checks that records are listed by their properties, in order, page by page.
+/// Checks the filters, the order and the pages of `list`.
 async fn lists(store: &(impl Store + ?Sized), name: &str) {
     let run = format!("{name}/list");
     for ord in 0..5_u32 {
@@ -210,7 +210,7 @@ async fn lists(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!(listed(all.clone().session(format!("{name}-1"))).await, "2.1");
     assert_eq!(listed(all.clone().between(99, 100)).await, "1.2 2.0", "the end is not included");
     assert_eq!(listed(InvocationQuery::new().run(format!("{run}/none"))).await, "");
-    // An empty filter still filters, because the name of a session or run may come from a request.
+    // An empty name still filters: a name may come from a request, and an empty one must not match all records.
     assert_eq!(listed(all.clone().session("")).await, "", "no session has the empty name");
     assert_eq!(listed(all.clone().tool("")).await, "", "no tool has the empty name");
     assert_eq!(listed(InvocationQuery::new().run("").session(format!("{name}-0"))).await, "");
@@ -225,7 +225,7 @@ async fn lists(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!(paged.join(" "), "2.1 1.2 2.0 1.0 1.1", "pages are the whole list");
 }
 
-/// Checks that empty texts and texts with control characters are valid names, and that the store distinguishes these names.
+/// Checks that empty names and names with control characters are valid and distinct.
 async fn odd_texts(store: &(impl Store + ?Sized), name: &str) {
     const TEXTS: [&str; 5] = ["", "\0", "a\0b", "a\u{1a}b", "\u{1a}"];
     let run = |text: &str| format!("{name}/odd{text}");
@@ -274,7 +274,8 @@ async fn odd_texts(store: &(impl Store + ?Sized), name: &str) {
     }
 }
 
-/// Checks that calls that may have been lost are found, and that only records that ended long enough ago are deleted.
+/// Checks that `pending_before` finds calls that may be lost, and that `delete_finished_before` deletes only calls that ended before the
+/// given time.
 async fn retention(store: &(impl Store + ?Sized), name: &str) {
     let old = |ord| key(name, "old", 1, ord);
     for ord in 0..4 {
@@ -301,8 +302,8 @@ async fn retention(store: &(impl Store + ?Sized), name: &str) {
     assert!(ok(store.delete_finished_before(0).await, "delete") >= 3);
 }
 
-/// Checks that a session grows only at its end, and only by writers that know its last entry, and that it is deleted with the sessions of
-/// its sub-agents.
+/// Checks that `append` refuses writers that do not know the last entry, and that `delete_session` also deletes the sessions of
+/// sub-agents.
 async fn entries(store: &(impl Store + ?Sized), name: &str) {
     let (session, other) = (format!("{name} é '\"%"), format!("{name}-other"));
     let entry = |text: &str| {
@@ -331,7 +332,6 @@ async fn entries(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!((load(&session, 0, 9).await.len(), load(&other, 0, 9).await.len()), (0, 1));
     assert_eq!(ok(store.append(&session, 0, vec![entry("anew")]).await, "append"), 1);
 
-    // The sessions of sub-agents are deleted with the session of their parent.
     let run = format!("{name}/tree_1");
     let begins = |run: &str| SessionEntry::new(EntryKind::RunBegin).in_run(run, 0);
     let within = [format!("{run}/1/tool/0"), format!("{run}/1/tool/0/2/tool/1")];
@@ -350,8 +350,8 @@ async fn entries(store: &(impl Store + ?Sized), name: &str) {
     }
 }
 
-/// Checks that a list has each session with entries once, the latest first, however it is split into pages. A store that cannot list
-/// returns the error `Unsupported`.
+/// Checks that `list_sessions` lists each session with entries once, the latest first, for every page size. Ends early if the store cannot
+/// list sessions, which it reports as `Unsupported`.
 async fn session_list(store: &(impl Store + ?Sized), name: &str) {
     let names: Vec<String> =
         ["B", "a%", "a_c", "a\\", "é\u{0}"].iter().map(|end| format!("{name}-list/{end}")).collect();
@@ -392,7 +392,7 @@ async fn session_list(store: &(impl Store + ?Sized), name: &str) {
         .map(|((count, at), session)| SessionSummary::new(session, count, at))
         .collect();
     assert_eq!(sorted, expected, "the number of entries, and the time of the last one");
-    // Upper and lower case of ASCII letters are equal, and no character is a wildcard.
+    // The search ignores the case of ASCII letters and has no wildcards.
     for (end, session) in ["b", "A%", "a_", "A\\", "é\u{0}"].iter().zip(&names) {
         let found = pages(&format!("{prefix}{end}"), 10).await;
         assert_eq!(
@@ -408,7 +408,7 @@ async fn session_list(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!(pages(&prefix, 10).await.len(), names.len() - 1, "a deleted session is not listed");
 }
 
-/// Checks that a message is added to an inbox once and taken once, and that a key always receives the same messages.
+/// Checks that a message is added once and taken once, and that the same [`StepKey`] always receives the same messages.
 async fn inbox(store: &(impl Store + ?Sized), name: &str) {
     let session = format!("{name}-inbox");
     let message = |id: &str| {

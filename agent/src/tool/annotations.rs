@@ -8,13 +8,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ToolAnnotations {
-    /// Whether the tool changes nothing.
     #[serde(rename = "readOnlyHint", skip_serializing_if = "Option::is_none")]
     pub(crate) read_only: Option<bool>,
-    /// Whether the tool may delete or overwrite data.
     #[serde(rename = "destructiveHint", skip_serializing_if = "Option::is_none")]
     pub(crate) destructive: Option<bool>,
-    /// Whether repeating a call with the same arguments has no further effect.
     #[serde(rename = "idempotentHint", skip_serializing_if = "Option::is_none")]
     pub(crate) idempotent: Option<bool>,
     /// Whether the tool interacts with systems outside of the application.

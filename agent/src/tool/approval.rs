@@ -53,7 +53,6 @@ impl Approval {
                 needed = parsed.downcast_ref::<A>().map(&rule);
                 needed.is_some()
             });
-            // Arguments that cannot be parsed always require approval.
             let parse = || arguments.plan().parse::<A>(arguments.text());
             needed.unwrap_or_else(|| parse().map_or(true, |parsed| rule(&parsed.value)))
         })
@@ -86,9 +85,8 @@ impl Approval {
         }
     }
 
-    /// Creates a rule that applies this rule to all arguments, including the arguments that are hidden from the model. `whole` adds the
-    /// hidden arguments to the text that the model sent, so that the text fits `plan`. If `whole` returns `None`, approval is required. A
-    /// rule without a function is returned unchanged.
+    /// Creates a rule that applies this rule to all arguments, including those that are hidden from the model. `whole` adds the hidden
+    /// arguments to the text that the model sent, so that the text fits `plan`. If `whole` returns `None`, approval is required.
     pub(super) fn over(
         self,
         plan: Plan,
@@ -107,7 +105,6 @@ impl Approval {
         self.applies(&ArgumentText { plan, text: arguments })
     }
 
-    /// Returns whether a call with these arguments has to be approved.
     pub(crate) fn applies(&self, arguments: &dyn RuleArguments) -> bool {
         match &self.0 {
             Rule::Never => false,
@@ -117,7 +114,6 @@ impl Approval {
     }
 }
 
-/// The arguments that a rule reads.
 pub(crate) trait RuleArguments {
     fn plan(&self) -> &Plan;
 
@@ -127,7 +123,6 @@ pub(crate) trait RuleArguments {
     fn offer(&self, take: &mut dyn FnMut(&dyn Any) -> bool);
 }
 
-/// Arguments as text, without a parsed value.
 struct ArgumentText<'a> {
     plan: &'a Plan,
     text: &'a str,
@@ -145,7 +140,7 @@ impl RuleArguments for ArgumentText<'_> {
     fn offer(&self, _: &mut dyn FnMut(&dyn Any) -> bool) {}
 }
 
-/// The function of a rule. Two values are equal if one is a clone of the other.
+/// The function of a rule. Two values are equal only if one is a clone of the other.
 #[derive(Clone)]
 struct RuleFunction(Arc<DynRule>);
 

@@ -31,8 +31,8 @@ pub trait ToolArgs {
     /// argument with `nested`, `flatten`, `with` or a `#[cfg]`.
     const OBJECT: bool;
 
-    /// Returns the value as JSON; `None` if its type is not a closed set. The derive generates this method for closed sets, so a default
-    /// value of such a type needs no `Serialize`.
+    /// Returns the value as JSON if its type is an enum without fields, and `None` otherwise. The derive generates this method for such
+    /// enums, so that their default values need no `Serialize`.
     #[doc(hidden)]
     fn __json(&self) -> Option<Value> {
         None

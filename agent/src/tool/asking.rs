@@ -1,5 +1,5 @@
-//! Questions of a running call to a person. A function of the application answers a question in place, while the body waits. Without an
-//! answer in place, the call is suspended, and its body is restarted with the input.
+//! Questions that a running tool asks a person. A function of the application may answer while the body of the tool waits. Otherwise the
+//! call is suspended, and its body is restarted when there is an input.
 
 use std::fmt;
 use std::future::pending;
@@ -35,7 +35,7 @@ pub(super) const MAX_REFUSALS: u8 = 3;
 /// The function of the application that answers questions.
 pub(crate) type Answerer = Arc<dyn Fn(Question) -> BoxFuture<'static, QuestionInput> + Send + Sync>;
 
-/// A notice that the answering function was asked a question, or that it gave an input or failed. An input `Later` has no notice.
+/// A notice that the [`Answerer`] was asked a question, or that it gave an input or failed. The input `Later` causes no notice.
 #[derive(Debug)]
 #[cfg_attr(not(feature = "runtime"), expect(dead_code, reason = "runs read them"))]
 pub(crate) enum AskNotice {
@@ -43,7 +43,6 @@ pub(crate) enum AskNotice {
     Resolved { request_id: String, call_id: String, accepted: bool },
 }
 
-/// The rules by which the questions of a call are answered.
 #[derive(Clone, Default)]
 pub(crate) struct AskRules {
     pub(crate) answerer: Option<Answerer>,
@@ -51,9 +50,7 @@ pub(crate) struct AskRules {
     pub(crate) suspends: bool,
     /// The inputs that were given before the body was restarted.
     pub(crate) inputs: Arc<[RecordedInput]>,
-    /// The path of the run that the call belongs to.
     pub(crate) path: RunPath,
-    /// The function that gets the notices about questions that are passed to `answerer`.
     pub(crate) notify: Option<Arc<dyn Fn(AskNotice) + Send + Sync>>,
 }
 
@@ -67,7 +64,7 @@ impl fmt::Debug for AskRules {
 #[derive(Debug, Default)]
 pub(super) struct BodyInProgress {
     is_over: AtomicBool,
-    /// The outer call, if its body made this call.
+    /// The call whose body made this call, if there is one.
     outer: Option<Arc<BodyInProgress>>,
     asking: Mutex<Asking>,
 }
@@ -76,7 +73,7 @@ pub(super) struct BodyInProgress {
 struct Asking {
     may_restart: bool,
     count: u32,
-    /// The number of questions, of this call and of calls within it, that the answering function is answering.
+    /// Number of questions that the [`Answerer`] is answering, of this call and of the calls that its body made.
     in_place: u32,
     /// The questions for which the call is suspended.
     open: Vec<Question>,
@@ -87,7 +84,6 @@ struct Asking {
 /// The reason why a body is dropped at a question.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum AskStop {
-    /// The call is suspended until the question is answered.
     Suspended,
     /// The restarted body asked a different question than before.
     Changed,
@@ -111,12 +107,11 @@ impl BodyInProgress {
         self.is_over.store(true, Ordering::Release);
     }
 
-    /// Records whether the tool's policy allows the body to be restarted. Called before the body starts.
     pub(super) fn begin(&self, policy: &ToolPolicy) {
         self.asking().may_restart = policy.effect != Effect::Once || policy.asks;
     }
 
-    /// Returns the reason why the body must be dropped. Without a reason, returns `None` and registers the task, so that `stop` wakes it.
+    /// Returns the reason to drop the body, if there is one. Otherwise registers the task, so that [`stop`](Self::stop) wakes it.
     pub(super) fn poll_stop(&self, task: &Context<'_>) -> Option<AskStop> {
         let mut asking = self.asking();
         let replaced = match asking.stop {
@@ -131,7 +126,6 @@ impl BodyInProgress {
         stop
     }
 
-    /// Returns whether the answering function is answering a question of this call or of a call within it.
     pub(super) fn is_waiting(&self) -> bool {
         self.asking().in_place > 0
     }
@@ -144,15 +138,14 @@ impl BodyInProgress {
         self.outer.as_deref().map_or(self, Self::outermost)
     }
 
-    /// Raises the count of questions to `count`, the number of questions that were asked before the body was restarted.
+    /// Continues the numbering of questions at `count`, the number of questions that were asked before the body was restarted.
     #[cfg(feature = "mcp-client")]
     pub(super) fn count_from(&self, count: u32) {
         let mut asking = self.asking();
         asking.count = asking.count.max(count);
     }
 
-    /// Records why the body must be dropped, adds `question` to the open questions, and wakes the task that polls and drops the body. If a
-    /// reason was recorded before, the earlier reason counts.
+    /// Requests that the body is dropped, and wakes the task that polls it. The first reason counts.
     pub(super) fn stop(&self, stop: AskStop, question: Option<Question>) {
         let mut asking = self.asking();
         asking.open.extend(question);
@@ -163,8 +156,8 @@ impl BodyInProgress {
     }
 }
 
-/// A guard that exists while the answering function answers a question. The guard counts the question in `in_place` of its call and of all
-/// outer calls. The time limit of a call is paused while the `in_place` of the call is above zero.
+/// A guard that counts a question in `in_place` of its call and of all outer calls while the [`Answerer`] answers. The time limit of a
+/// call is paused while its `in_place` is above zero.
 struct WaitsInPlace<'c>(&'c BodyInProgress);
 
 impl<'c> WaitsInPlace<'c> {
@@ -189,14 +182,12 @@ impl Drop for WaitsInPlace<'_> {
     }
 }
 
-// An object with one field, which contains an input whose type is not an object. This is not a doc comment, because a doc comment would
-// appear in the question's schema.
+// Wraps an input whose type is not an object. This is not a doc comment, because a doc comment would appear in the question's schema.
 #[derive(Deserialize, JsonSchema)]
 struct ValueField<T> {
     value: T,
 }
 
-/// Reader of the inputs to a question: checks them and parses them as a `T`.
 struct InputReader<T> {
     plan: Plan,
     is_wrapped: bool,
@@ -215,8 +206,8 @@ impl<T: Argument> InputReader<T> {
         plan.map(|(plan, is_wrapped)| Self { plan, is_wrapped, of: PhantomData })
     }
 
-    /// Returns the value of an input, or the issues of the input as text. If the question's schema has only the property `value`, an input
-    /// such as `{"value": 1}` is first parsed unchanged. If that is refused, the input is parsed as the value of the property.
+    /// Parses an input. The error lists the issues. If the schema has only the property `value`, the input may be an object with this
+    /// property or the value of the property, so both are tried.
     fn read(&self, question: &Question, input: &Value) -> Result<T, String> {
         let [first, second] = question.texts(input);
         match self.parse(&first) {
@@ -237,7 +228,7 @@ impl<T: Argument> InputReader<T> {
     }
 }
 
-/// Returns the schema of an input, in which secret fields are marked. Forms hide the input of marked fields, and reports leave out their
+/// Returns the schema of an input with its secret fields marked. Forms hide the input of marked fields, and reports leave out their
 /// values.
 fn marked_schema(plan: &Plan) -> Value {
     let mut schema = plan.schema().clone();
@@ -269,7 +260,7 @@ fn mark_secrets(schema: &mut Value, names: &[&str]) {
 }
 
 impl ToolContext {
-    /// Asks a person for a value of type `T`. The plan of `T` describes the input to forms, and checks and coerces the input like
+    /// Asks a person for a value of type `T`. The schema of `T` describes the input to forms. The input is checked and coerced like
     /// arguments. If an input is refused, the question is asked again with a list of the issues. The third refused input is an error.
     ///
     /// A function may answer questions: [`on_question`](crate::AssistantBuilder::on_question) of the assistant, of an assistant that runs
@@ -348,8 +339,6 @@ impl ToolContext {
         }
     }
 
-    /// Creates the next question of the call. Fails if `message` is longer than `MAX_MESSAGE`, if the call is over, if no person can be
-    /// asked, or if the call already asked `MAX_QUESTIONS` questions.
     pub(super) fn new_question(&self, message: String, plan: &Plan) -> Result<Question, AskError> {
         let invalid = |message: &str| AskError::Invalid { message: message.to_owned() };
         if message.len() > MAX_MESSAGE {
@@ -385,7 +374,7 @@ impl ToolContext {
         })
     }
 
-    /// Returns the id of question `number` after `refusals` refused inputs. A question that is asked again has a new id.
+    /// Returns the id of a question. A question that is asked again after a refused input has a new id.
     pub(super) fn question_id(&self, number: u32, refusals: u8) -> String {
         let key = self.idempotency_key();
         match refusals {
@@ -394,9 +383,8 @@ impl ToolContext {
         }
     }
 
-    /// Returns the input that was recorded for this question before the body was restarted; `None` if there is none. Copies the recorded
-    /// refusals and the recorded id to the question. If the recorded question differs from this question, stops the call and never
-    /// completes.
+    /// Returns the input that was recorded for this question before the body was restarted, if there is one. If the restarted body asks a
+    /// different question, stops the call and never completes.
     async fn recorded_input(&self, question: &mut Question) -> Option<QuestionInput> {
         let inputs = self.ask_rules()?.inputs.clone();
         let recorded = inputs.iter().find(|recorded| recorded.question.number == question.number)?;
@@ -409,8 +397,8 @@ impl ToolContext {
         Some(recorded.input.clone())
     }
 
-    /// Returns a person's input to a question if a function answers the question at once. If not, suspends the call and never completes.
-    /// Fails if the call is over, if the function panics, if no person can be asked, or if the body cannot be restarted.
+    /// Returns the input that the [`Answerer`] gives. If there is no `Answerer`, or it gives no input yet, suspends the call and never
+    /// completes.
     async fn input(&self, mut question: Question) -> Result<QuestionInput, AskError> {
         let call = self.running_call();
         if call.is_over() || self.is_cancelled() {
@@ -465,7 +453,6 @@ impl ToolContext {
         input
     }
 
-    /// Calls the function that answers questions. Fails if the function panics, or if the call is cancelled before the function answers.
     async fn call_answerer(
         &self,
         answerer: &Answerer,

@@ -107,8 +107,8 @@ pub trait ToolBody: Send + Sync + 'static {
 
 /// The arguments that a tool accepted, after coercion.
 ///
-/// The check parses the arguments once. An approval rule can read the parsed value, and the body takes it. Records, the cache and hooks
-/// read the same arguments as a [`Value`].
+/// The check parses the arguments once. An approval rule can read the parsed value, and the body takes it. Stored records, the cache and
+/// hooks read the arguments as a [`Value`].
 ///
 /// ```
 /// use agent::tool::AcceptedArguments;
@@ -126,17 +126,16 @@ pub trait ToolBody: Send + Sync + 'static {
 /// # Ok(()) }
 /// ```
 pub struct AcceptedArguments {
-    /// The definition by which the arguments were checked.
     definition: ToolDefinition,
     text: String,
     coercions: Vec<Coercion>,
-    /// `true` if the text is known to have the canonical names and to need no coercion, so that it can be read without the plan.
+    /// Whether `text` is known to have no aliases and to need no coercion, so that it can be parsed without the plan.
     is_exact: bool,
     value: OnceLock<Value>,
     /// The value that the check parsed, until the body takes it.
     parsed: Mutex<Option<Box<dyn Any + Send>>>,
-    /// The arguments that the body gets instead of these. Set if the body has another definition than the one that the model saw, because
-    /// the application hides arguments or shows another schema.
+    /// The arguments that the body gets instead of these. Set if the model saw another definition than that of the body, because the
+    /// application hid arguments or replaced the schema.
     whole: Option<Box<AcceptedArguments>>,
 }
 
@@ -181,14 +180,12 @@ impl AcceptedArguments {
         }
     }
 
-    /// Sets `value`, the JSON of these arguments, and `whole`, the arguments that the body gets instead of these.
     pub(super) fn with_whole(mut self, value: Value, whole: Self) -> Self {
         self.value = value.into();
         self.whole = Some(Box::new(whole));
         self
     }
 
-    /// Returns the arguments that the body gets.
     pub(super) fn for_body(&self) -> &Self {
         self.whole.as_deref().map_or(self, Self::for_body)
     }
@@ -210,9 +207,9 @@ impl AcceptedArguments {
         &self.coercions
     }
 
-    /// Returns the arguments after coercion, under their canonical names. Whole numbers of up to 64 bits keep every digit; all other
-    /// numbers are rounded to `f64`. Returns `null` if the text does not fit the definition. This is possible only for arguments that the
-    /// caller checked ([`new`](Self::new)).
+    /// Returns the arguments after coercion, with aliases replaced by the names in the schema. Whole numbers of up to 64 bits keep every
+    /// digit; all other numbers are rounded to `f64`. Returns `null` if the text does not fit the definition. This is possible only for
+    /// arguments that the caller checked ([`new`](Self::new)).
     pub fn value(&self) -> &Value {
         self.value.get_or_init(|| {
             let parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -257,8 +254,6 @@ impl AcceptedArguments {
         }
     }
 
-    /// Takes the arguments as a value of the reader's type. Parses the text if the check parsed another type, or if the value was already
-    /// taken.
     pub(super) fn take_by(&self, reader: ArgumentReader) -> Result<Box<dyn Any + Send>, InvalidArguments> {
         let parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner).take();
         match parsed {
@@ -311,11 +306,9 @@ impl fmt::Debug for AcceptedArguments {
     }
 }
 
-/// A body with a closure around it.
 pub(super) struct WrappedBody<F> {
     pub(super) inner: Arc<dyn ToolBody>,
     pub(super) around: F,
-    /// Whether the closure may read the context.
     pub(super) reads_context: bool,
 }
 
@@ -347,7 +340,6 @@ where
     }
 }
 
-/// A body made of a closure that takes the arguments as a JSON value.
 pub(super) struct ClosureBody<F>(pub(super) F);
 
 impl<F, Fut> ToolBody for ClosureBody<F>

@@ -44,7 +44,8 @@ pub enum CallError {
     /// The arguments are refused.
     #[error(transparent)]
     InvalidArguments(#[from] InvalidArguments),
-    /// The parameters of the tool for this source are invalid, or the function for the parameters or for the examples panicked.
+    /// The parameters of the tool are invalid for the [`Source`](crate::tool::Source) of the call, or the function that returns parameters
+    /// or examples for the source panicked.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
 }
@@ -52,7 +53,6 @@ pub enum CallError {
 crate::error_text::debug_is_the_sentence!(CallError);
 
 impl CallError {
-    /// Converts the error to the outcome of the call of `tool`.
     pub(crate) fn into_outcome(self, tool: &str) -> ToolOutcome {
         let text = self.to_string();
         match self {

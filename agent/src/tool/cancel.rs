@@ -24,8 +24,8 @@ pub struct CancelToken {
     node: Arc<Node>,
 }
 
-/// The state of a token. A waiter registers in the node of its token and in each ancestor of this node. So a parent keeps no list of its
-/// children, and a finished child leaves nothing behind.
+/// The state of a token. A waiting future registers in the node of its token and in each ancestor, so that a parent needs no list of its
+/// children.
 #[derive(Default)]
 struct Node {
     parent: Option<Arc<Node>>,
@@ -33,7 +33,6 @@ struct Node {
     waiters: Mutex<Waiters>,
 }
 
-/// The wakers of all waiters, by slot. Free slots are reused.
 #[derive(Default)]
 struct Waiters {
     slots: Vec<Option<Waker>>,
@@ -41,7 +40,6 @@ struct Waiters {
 }
 
 impl Node {
-    /// Returns this node, then its ancestors from the parent to the root.
     fn chain(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |node| node.parent.as_deref())
     }
@@ -67,8 +65,8 @@ impl Drop for Node {
 }
 
 impl Waiters {
-    /// Registers `waker`, or replaces the waker in `slot`. Returns the slot and the replaced waker. The caller must release the lock before
-    /// it drops the replaced waker, because a waker may own a task.
+    /// Registers `waker`, or replaces the waker in `slot`. The caller must release the lock before it drops the returned waker, because a
+    /// waker may own a task whose destructor takes the lock again.
     fn enter(&mut self, slot: Option<usize>, waker: &Waker) -> (usize, Option<Waker>) {
         if let Some(slot) = slot {
             let replaced = match self.slots.get_mut(slot) {
@@ -163,11 +161,11 @@ impl fmt::Debug for CancelToken {
     }
 }
 
-/// The future of [`CancelToken::cancelled`]. Dropping this future removes its waiter.
+/// The future of [`CancelToken::cancelled`].
 #[must_use = "a future does nothing until it is awaited"]
 pub(crate) struct Cancelled {
     node: Arc<Node>,
-    /// The slots of the waiter, one in the node of the token and one in each of its ancestors. Empty until the future waits.
+    /// The position of this future's waker in the [`Waiters`] of the token and of each of its ancestors. Empty until the future waits.
     slots: Vec<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! The capture of content for traces, after the application has redacted it.
+//! Serializes content for traces, after a function of the application has redacted it.
 
 use crate::args::{push_index, push_segment};
 use crate::panics::catch;
@@ -7,11 +7,10 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// The application's function that changes one text, number or boolean of the captured content. The function gets the JSON Pointer of the
-/// value.
+/// The application's redaction function. It gets the JSON Pointer of a text, number or boolean, and may change the value.
 pub(crate) type Redact = dyn Fn(&str, &mut Value) + Send + Sync;
 
-/// The capture of content for traces. The application's function, if there is one, redacts the content first.
+/// The serializer of content for traces. Without `redact`, the content is not changed.
 #[derive(Clone, Default)]
 pub(crate) struct Capture {
     redact: Option<Arc<Redact>>,
@@ -23,7 +22,7 @@ impl Capture {
         Self { redact: Some(redact) }
     }
 
-    /// Returns the content as JSON text; `None` if the content cannot be serialized, or the application's redaction function panicked.
+    /// Returns the content as JSON text; `None` if the content cannot be serialized, or if `redact` panicked.
     pub(crate) fn json(&self, content: &(impl Serialize + ?Sized)) -> Option<String> {
         let Some(redact) = &self.redact else { return serde_json::to_string(content).ok() };
         let mut content = serde_json::to_value(content).ok()?;
@@ -41,7 +40,6 @@ impl fmt::Debug for Capture {
     }
 }
 
-/// Calls `redact` for every text, number and boolean, at any depth.
 fn walk(content: &mut Value, redact: &Redact) {
     let mut open = vec![(String::new(), content)];
     while let Some((path, value)) = open.pop() {

@@ -22,7 +22,6 @@ pub enum Sort {
     Unknown,
 }
 
-/// An integer type, with its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(hidden)]
 pub struct Integer {
@@ -32,7 +31,7 @@ pub struct Integer {
     max: i128,
 }
 
-/// The default of `SORT` for types that are not a `KnownSort`. `SORT` is the kind of a type.
+/// The default of `SORT` for types that are not a `KnownSort`.
 pub trait SortUnknown {
     const SORT: Sort = Sort::Unknown;
 }
@@ -43,7 +42,6 @@ impl<T: KnownSort> Probe<T> {
     pub const SORT: Sort = T::SORT;
 }
 
-/// A type whose kind is known at compile time.
 pub trait KnownSort {
     const SORT: Sort;
 }
@@ -112,7 +110,7 @@ impl Sort {
         }
     }
 
-    /// Checks that a whole number, as an end of a range, fits the type. `written` is the text of the number in the source code.
+    /// Checks that an integer type can hold an end of a `range`. `written` is the text of the end in the source code.
     #[track_caller]
     pub const fn end(self, end: i128, written: &str) {
         if let Self::Integer(Integer { name, min, max }) = self
@@ -122,13 +120,13 @@ impl Sort {
         }
     }
 
-    /// Checks that an end of a range may have a fraction.
     #[track_caller]
     pub const fn fraction(self) {
         assert!(!matches!(self, Self::Integer(_)), "an integer's range has whole ends");
     }
 
-    /// Checks an end of a range that is a constant. `exact` is the value of the constant, and `whole` is this value without its fraction.
+    /// Checks a constant that is an end of a `range`. `exact` is the value of the constant, and `whole` is this value without its
+    /// fraction.
     #[track_caller]
     #[expect(clippy::cast_precision_loss, clippy::float_cmp, reason = "both sides lose the same")]
     pub const fn constant(self, whole: i128, exact: f64, written: &str) {
@@ -157,7 +155,7 @@ impl Sort {
         assert!(matches!(self, Self::List | Self::Unknown), "`unique` is for lists");
     }
 
-    /// Checks `multiple_of`. `whole` is `true` if the number was written without a point.
+    /// Checks `multiple_of`. `whole` is `true` if the number was written without a decimal point.
     #[track_caller]
     pub const fn multiple(self, whole: bool) {
         assert!(
@@ -172,7 +170,6 @@ impl Sort {
         assert!(matches!(self, Self::Text | Self::Unknown), "`format` is for text");
     }
 
-    /// Checks that an example may be a text literal.
     #[track_caller]
     pub const fn example_text(self) {
         assert!(
@@ -181,7 +178,6 @@ impl Sort {
         );
     }
 
-    /// Checks that an example may be a number literal.
     #[track_caller]
     pub const fn example_number(self) {
         assert!(
@@ -196,8 +192,7 @@ impl Sort {
     }
 }
 
-/// The defaults of `TEXT_KEYS` for types that are not `WithoutTextKeys`, and of `IS_MAP` for types that are not a `Map`. `TEXT_KEYS` is
-/// `false` if the keys of a type cannot be the keys of a JSON object. `IS_MAP` is `true` if a type is a map.
+/// The defaults of `TEXT_KEYS` for types that are not `WithoutTextKeys`, and of `IS_MAP` for types that are not a `Map`.
 pub trait KeysUnknown {
     const TEXT_KEYS: bool = true;
     const IS_MAP: bool = false;
@@ -224,7 +219,7 @@ pub trait WithoutTextKeys {}
 impl<K: Composed, V> WithoutTextKeys for BTreeMap<K, V> {}
 impl<K: Composed, V, S> WithoutTextKeys for HashMap<K, V, S> {}
 
-/// A type that cannot be the key of a JSON object: JSON writes it as a list or as `null`.
+/// A type that cannot be the key of a JSON object, because it is serialized as a list or as `null`.
 pub trait Composed {}
 
 impl Composed for () {}

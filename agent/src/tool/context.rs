@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The default of [`cancel_grace`](ToolContext::with_cancel_grace): the time for which a cancelled body may continue before it is dropped.
+/// The default of [`ToolContext::with_cancel_grace`].
 pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
 /// The context of a call: everything that a tool gets in addition to its arguments, such as state, the ids of the call and its run,
@@ -55,12 +55,11 @@ struct Inner {
     default_timeout: Option<Duration>,
     executor: Arc<dyn Executor>,
     progress: Option<Arc<ProgressReceiver>>,
-    /// The rules by which traces capture the content of calls; `None` if traces do not contain content.
+    /// `None` if traces do not contain the content of calls.
     capture: Option<Arc<Capture>>,
-    /// The running call, which all clones of the context share: whether it is over, and its questions. Progress that the body reports after
-    /// the call is over is dropped.
+    /// The state of the running call, which all clones of the context share.
     running: Arc<BodyInProgress>,
-    /// The rules by which questions are answered; `None` if no person can be asked.
+    /// `None` if no person can be asked.
     ask: Option<AskRules>,
     /// The state of the run. It takes precedence over `shared`.
     state: StateMap,
@@ -72,7 +71,7 @@ struct Inner {
 }
 
 impl ToolContext {
-    /// Creates a context without state. A test or a custom driver adds the state that the tools need.
+    /// Creates a context without state. Add the state that the tools need, for example in a test.
     pub fn new() -> Self {
         Self { inner: Arc::new(Inner::default()) }
     }
@@ -91,7 +90,6 @@ impl ToolContext {
         self.inner.state.contains(key) || self.inner.shared.contains(key)
     }
 
-    /// Returns the state of the run and of the registry. State of the run takes precedence.
     #[cfg(feature = "runtime")]
     pub(crate) fn all_state(&self) -> StateMap {
         self.inner.state.over(&self.inner.shared)
@@ -103,7 +101,6 @@ impl ToolContext {
         !self.inner.state.is_empty()
     }
 
-    /// Returns whether the prompt set state of this type.
     #[cfg(feature = "runtime")]
     pub(crate) fn has_own(&self, key: &StateKey) -> bool {
         self.inner.state.contains(key)
@@ -134,8 +131,8 @@ impl ToolContext {
     }
 
     /// Returns a key that is unique to the call and the same for every attempt at the call. Pass the key to services that detect
-    /// duplicates. In a run, it is the key of the step. A call within another call appends its own id to the key of the other call. If no
-    /// key is set, the id of the call is the key.
+    /// duplicates. In a run, it is the [`StepKey`](crate::steps::StepKey) of the call. A call within another call appends its own id to
+    /// the key of the outer call. If no key is set, the id of the call is the key.
     pub fn idempotency_key(&self) -> &str {
         self.inner.idempotency_key.as_deref().unwrap_or(&self.inner.call_id)
     }
@@ -206,7 +203,6 @@ impl ToolContext {
         self.inner.ask.as_ref()
     }
 
-    /// Takes the questions for which the call is suspended.
     pub(super) fn take_questions(&self) -> Vec<Question> {
         self.inner.running.take_questions()
     }
@@ -244,11 +240,10 @@ impl ToolContext {
         self.inner.capture.as_deref()
     }
 
-    /// Returns the context of one call, with the ids of the call, a child of this context's cancel token, and `shared` as the state of the
-    /// registry.
+    /// Returns the context of one call. `shared` is the state of the registry.
     pub(crate) fn for_call(&self, call_id: &str, tool: &Arc<str>, shared: &StateMap) -> Self {
         let mut inner = (*self.inner).clone();
-        // A call within another call appends its id to the key of the other call, so that the keys differ.
+        // A call within another call appends its id to the key of the outer call, so that the keys differ.
         let is_within = !inner.call_id.is_empty();
         if let (true, Some(outer)) = (is_within, &inner.idempotency_key) {
             inner.idempotency_key = Some(format!("{outer}/{call_id}").into());
@@ -261,7 +256,7 @@ impl ToolContext {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Returns the context with `shared` as the state of the registry. State of the run takes precedence.
+    /// Returns the context with `shared` as the state of the registry.
     #[cfg(feature = "runtime")]
     pub(super) fn over(&self, shared: &StateMap) -> Self {
         let inner = Inner { shared: shared.clone(), ..(*self.inner).clone() };
@@ -316,7 +311,8 @@ impl fmt::Debug for Inner {
     }
 }
 
-/// The properties of a call, for a test or a custom driver. Each method returns the context with one property changed.
+/// The properties of a call, for tests and for code that runs tools without an assistant. Each method returns the context with one
+/// property changed.
 impl ToolContext {
     /// Adds a value that `&T` parameters receive.
     ///
@@ -352,7 +348,7 @@ impl ToolContext {
         Ok(self)
     }
 
-    /// Adds a value as state. If there already is a value of its type, that value stays. The first such type is recorded as a duplicate.
+    /// Adds a value as state. If there already is a value of its type, that value stays, and `duplicate` records the type.
     #[cfg(feature = "runtime")]
     pub(crate) fn adding_state<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> Self {
         let inner = self.edit();
@@ -362,7 +358,6 @@ impl ToolContext {
         self
     }
 
-    /// Returns the first type of which two values were added, if there is one.
     #[cfg(feature = "runtime")]
     pub(crate) fn duplicate_state(&self) -> Option<StateKey> {
         self.inner.duplicate
@@ -466,14 +461,12 @@ impl ToolContext {
         self
     }
 
-    /// Sets the rules by which questions are answered.
     #[cfg(any(feature = "runtime", feature = "mcp-server"))]
     pub(crate) fn with_ask_rules(mut self, rules: AskRules) -> Self {
         self.edit().ask = Some(rules);
         self
     }
 
-    /// Sets the rules by which traces capture the content of calls. With `None`, traces do not contain content.
     #[cfg(feature = "runtime")]
     pub(crate) fn with_capture(mut self, capture: Option<Arc<Capture>>) -> Self {
         self.edit().capture = capture;

@@ -1,15 +1,9 @@
 //! Converts the return value of a `#[tool]` function to an outcome.
 //!
-//! A blanket conversion is not possible, because `Result` implements `Serialize`, too. Instead, the generated code takes three steps on
-//! the concrete type:
-//!
-//! 1. `Returned::peel` makes a `Result` of the returned value.
-//! 2. For an `Ok`, `OfValue::kind` selects how the value becomes an outcome.
-//! 3. For an `Err`, `OfError::kind` selects how the error becomes an outcome.
-//!
-//! Each step selects by method resolution, which sees through aliases: an inherent method takes precedence over a method of a trait, but
-//! only for types that meet the bounds of the inherent method. These steps compile for every type. Only `outcome`, the method of the
-//! selected kind, fails to compile for a wrong type, so that the compiler's error names the type of the value or of the error.
+//! A blanket conversion is not possible, because `Result` implements `Serialize`, too. Instead, generated code calls `Returned::peel`,
+//! then `OfValue::kind` or `OfError::kind`, and then `outcome` of the selected kind. An inherent method takes precedence over a method of
+//! a trait, but only for types that meet its bounds, so the concrete type selects the method. Only `outcome` fails to compile for a wrong
+//! type, so that the compiler's error names the type.
 
 #![expect(
     missing_docs,
@@ -60,12 +54,11 @@ impl<E: Display> ReturnError for E {
     }
 }
 
-/// A value that a tool returned. `peel` makes a `Result` of it (step 1 in the module docs).
+/// A value that a tool returned. `peel` makes a `Result` of it.
 #[derive(Debug)]
 pub struct Returned<T>(pub T);
 
 impl<T, E> Returned<Result<T, E>> {
-    /// Returns the `Result` unchanged.
     pub fn peel(self) -> Result<T, E> {
         self.0
     }
@@ -84,7 +77,7 @@ impl<T> PlainValue for Returned<T> {
     }
 }
 
-/// The value of an `Ok`. `kind` selects how the value becomes an outcome (step 2 in the module docs).
+/// The value of an `Ok`. `kind` selects how the value becomes an outcome.
 #[derive(Debug)]
 pub struct OfValue<'a, T>(pub &'a T);
 
@@ -157,15 +150,15 @@ impl<T> PerhapsNone for Option<T> {
     }
 }
 
-/// The error of an `Err`. `kind` selects how the error becomes an outcome (step 3 in the module docs).
+/// The error of an `Err`. `kind` selects how the error becomes an outcome.
 #[derive(Debug)]
 pub struct OfError<'a, E>(pub &'a E);
 
-/// The kind of an error whose type implements `Error`. The outcome keeps the error as a source, for the operator.
+/// The kind of an error whose type implements `Error`. The error is logged as the source, for the operator.
 #[derive(Debug)]
 pub struct WithSource;
 
-/// The kind of all other errors. The outcome keeps only the text of the error.
+/// The kind of all other errors. Only the text of the error is kept.
 #[derive(Debug)]
 pub struct TextOnly;
 

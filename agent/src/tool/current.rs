@@ -8,12 +8,11 @@ thread_local! {
     static TOOL: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
 }
 
-/// Returns the name of the tool whose body this thread is polling, if there is one.
 pub(crate) fn tool() -> Option<Arc<str>> {
     TOOL.with_borrow(Clone::clone)
 }
 
-/// The mark that this thread polls the body of a tool. Dropping the mark restores the previous tool.
+/// A guard that sets [`TOOL`] while this thread polls the body of a tool. Dropping the guard restores the previous tool.
 pub(super) struct Running(Option<Arc<str>>);
 
 impl Running {

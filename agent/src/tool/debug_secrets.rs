@@ -16,10 +16,9 @@ use std::sync::{Mutex, PoisonError};
 /// The functions that return the name of a type, and whether its `Debug` shows its secrets.
 pub type AskDebug = (fn() -> &'static str, fn() -> bool);
 
-/// The extension of a schema that names a type to test. Only the lint reads it.
+/// The schema keyword that names a type to test. Only the lint reads it.
 pub(crate) const EXTENSION: &str = "x-debug";
 
-/// A function that returns whether the `Debug` of a type shows its secrets.
 type Shows = fn() -> bool;
 
 /// The functions that test the `Debug` of each type with secrets, by the name of the type. Types that are declared in functions may share a
@@ -42,7 +41,7 @@ pub fn debug_is_asked(mut schema: Schema, ask: Option<AskDebug>) -> Schema {
     schema
 }
 
-/// Returns whether the `Debug` of a type shows its secrets. `name` is the name of the type in [`EXTENSION`].
+/// Returns whether the `Debug` of a type shows its secrets. `name` is the name of the type in the keyword [`EXTENSION`].
 pub(super) fn is_shown_by(name: &str) -> bool {
     let types = TYPES.lock().unwrap_or_else(PoisonError::into_inner);
     let asked = types.get(name).cloned().unwrap_or_default();
@@ -122,7 +121,7 @@ fn variants(value: &Value) -> Vec<Value> {
     }
 }
 
-/// Collects the paths of the texts, numbers and booleans that are withheld.
+/// Collects the paths of the texts, numbers and booleans in `sent` that are masked in `shown`.
 fn secret_leaves(sent: &Value, shown: &Value, is_below: bool, path: &mut String, places: &mut Vec<String>) {
     let is_hidden = is_below || *shown == hidden() && sent != shown;
     let length = path.len();

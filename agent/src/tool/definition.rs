@@ -41,10 +41,9 @@ pub struct ToolDefinition {
 }
 
 struct Inner {
-    /// The plan, which also has the tool's name.
     plan: Plan,
     options: ToolOptions,
-    /// The texts of the definition in requests, one for each form (protocol, with or without examples) and dialect that was requested.
+    /// The texts of the definition in requests, cached by protocol and dialect.
     #[cfg_attr(
         not(any(feature = "anthropic", feature = "gemini", feature = "openai")),
         allow(dead_code, reason = "only the protocols of providers write definitions")
@@ -104,7 +103,6 @@ impl ToolDefinition {
         &self.inner.options
     }
 
-    /// Returns the policy of the tool: how its calls may be run.
     pub(crate) fn policy(&self) -> &super::policy::ToolPolicy {
         &self.options().policy
     }
@@ -207,7 +205,7 @@ impl ToolDefinition {
         self.inner.options.strict
     }
 
-    /// Returns whether models see the tool only after a search of theirs has found it.
+    /// Returns whether a model sees the tool only after finding it with the [tool search](crate::ToolSet::with_tool_search).
     pub fn is_deferred(&self) -> bool {
         self.inner.options.deferred
     }
@@ -245,7 +243,7 @@ impl ToolDefinition {
         format!("{text}\nExample Usage:\n{call:#}")
     }
 
-    /// Returns whether the tool is defined by `#[tool]` in this program, rather than from texts that are known only at run time.
+    /// Returns whether the tool is defined by `#[tool]` in this program, rather than at run time.
     pub(crate) fn is_in_code(&self) -> bool {
         self.inner.options.is_in_code
     }
@@ -275,7 +273,6 @@ impl ToolDefinition {
         Self::with_options(plan, options)
     }
 
-    /// Returns the definition with the parameters of `plan`.
     pub(super) fn with_plan(self, plan: Plan) -> Result<Self, DefinitionError> {
         Self::with_options(plan, self.inner.options.clone())
     }

@@ -13,7 +13,6 @@ pub(crate) fn is_valid_name(name: &str) -> bool {
 }
 
 impl ToolOptions {
-    /// Checks that the name is valid, and that there is a description unless the tool may be undescribed.
     pub(super) fn check(&self) -> Result<(), DefinitionError> {
         if !is_valid_name(&self.name) {
             return Err(DefinitionError::Name { name: self.name.to_string() });

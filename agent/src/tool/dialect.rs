@@ -1,4 +1,4 @@
-//! Tools in the schema dialect of a provider: losses, tools that the dialect cannot express, and the limits of strict tools.
+//! Converts the schemas of tools to the dialect of a provider, within the provider's limits for strict tools.
 
 use super::definition::ToolDefinition;
 use super::problem::{RegistryError, RegistryProblem};
@@ -76,14 +76,14 @@ impl Registry {
     }
 }
 
-/// Returns the dialect of a tool in a request. If `dialect` is strict, the tool's option `strict` decides whether the tool has this
-/// dialect or is plain. `is_asked` decides for a tool without the option. A dialect that is not strict is returned unchanged.
+/// Returns the dialect of a tool in a request. A tool that is not strict is [`Dialect::Plain`] instead of a strict dialect. `is_asked`
+/// decides for a tool without the option `strict`.
 fn dialect_of(definition: &ToolDefinition, dialect: Dialect, is_asked: bool) -> Dialect {
     if !dialect.is_strict() || definition.strict().unwrap_or(is_asked) { dialect } else { Dialect::Plain }
 }
 
 /// Returns the tools of one request in a dialect. `is_asked` is whether the request asks for strict tools. Strict tools that exceed
-/// Anthropic's budget are rendered without strictness.
+/// Anthropic's limits become [`Dialect::Plain`].
 pub(crate) fn tools_in_dialect(
     definitions: &[ToolDefinition],
     dialect: Dialect,
@@ -104,8 +104,8 @@ pub(crate) fn tools_in_dialect(
 }
 
 #[cfg(feature = "http")]
-/// Returns the text of each tool of one request in a dialect. `is_asked` is whether the request asks for strict tools. A definition keeps
-/// its text for each `form` and dialect, so the text that `write` returns must depend only on the definition and the schema.
+/// Returns the text of each tool of one request in a dialect. `is_asked` is whether the request asks for strict tools. A definition caches
+/// its text by `form` and dialect, so the result of `write` must not depend on anything else.
 #[cfg_attr(
     not(any(feature = "anthropic", feature = "gemini", feature = "openai")),
     allow(dead_code, reason = "only the protocols of providers write definitions")
@@ -142,7 +142,7 @@ pub(crate) fn written_tools(
     texts.collect()
 }
 
-/// The part of a request's budget for strict tools that is not used yet.
+/// The unused rest of Anthropic's limits for the strict tools of one request.
 struct RemainingBudget {
     tools: usize,
     optional: usize,
@@ -154,7 +154,7 @@ impl RemainingBudget {
         Self { tools: ANTHROPIC_TOOLS, optional: ANTHROPIC_OPTIONAL, unions: ANTHROPIC_UNIONS }
     }
 
-    /// Subtracts the needs of a tool of this size. If the tool exceeds a limit, returns the limit and subtracts nothing.
+    /// Subtracts the size of a tool. If the tool exceeds a limit, returns the limit and subtracts nothing.
     fn take(&mut self, size: &Size) -> Result<(), String> {
         let tools = self.tools.checked_sub(1).ok_or_else(|| format!("{ANTHROPIC_TOOLS} strict tools"))?;
         let optional = self

@@ -32,7 +32,7 @@ use std::sync::Arc;
 pub struct ToolError {
     outcome: Kind,
     message: String,
-    /// The data for the application. It is boxed, so that a `Result` with this error stays small.
+    /// Boxed, so that a `Result` with this error stays small.
     metadata: Option<Box<Map<String, Value>>>,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }

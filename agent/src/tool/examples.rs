@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 /// Maximum number of schemas of one tool whose examples are checked.
 const MAX_PLACES: usize = 1_000;
-/// Maximum depth of a parameter in the arguments.
+/// Maximum depth of a parameter whose examples are checked.
 const MAX_DEPTH: usize = 16;
 
 impl Registry {
@@ -38,7 +38,6 @@ impl Registry {
     }
 }
 
-/// Returns the examples of a tool and of its parameters that would be refused.
 pub(super) fn refused_examples(tool: &Tool) -> Vec<RegistryProblem> {
     let (definition, mut refused) = (tool.definition(), Vec::new());
     for (number, example) in (1..).zip(definition.examples()) {
@@ -63,7 +62,7 @@ struct ExamplePath {
 enum EnclosingValue {
     /// A key of an object, with the constant properties that select the object among its alternatives.
     Key(String, Map<String, Value>),
-    /// An array in which these items stand before the value.
+    /// The items that precede the value in an array.
     Item(Vec<Value>),
 }
 
@@ -80,8 +79,8 @@ impl ExamplePath {
     }
 }
 
-/// Checks the examples of the parameters. Each example is checked in a call without other arguments, so the report may list other issues,
-/// such as missing parameters. Only issues at or below the path of the example count.
+/// Checks the examples of the parameters, each in a call without other arguments. Only issues at or below the path of the example count,
+/// because the other parameters are missing.
 fn of_parameters(tool: &Tool, refused: &mut Vec<RegistryProblem>) {
     let root = tool.definition().parameters();
     let mut left = vec![(root, ExamplePath::default())];
@@ -113,8 +112,8 @@ fn of_parameters(tool: &Tool, refused: &mut Vec<RegistryProblem>) {
     }
 }
 
-/// Returns the schemas of the properties and items of a value, in order, each with its path. Additional properties are checked under a name
-/// that is not a property, unless other keywords restrict the names. Follows references and alternatives.
+/// Returns the schemas of the properties and items of a value, each with its path. Follows references and alternatives. An additional
+/// property gets a made-up name, unless other keywords restrict the names.
 fn below<'s>(root: &'s Value, schema: &'s Value, place: &ExamplePath) -> Vec<(&'s Value, ExamplePath)> {
     let mut found = Vec::new();
     if let Some(target) =
@@ -165,7 +164,6 @@ fn below<'s>(root: &'s Value, schema: &'s Value, place: &ExamplePath) -> Vec<(&'
     found
 }
 
-/// Returns the only value that a schema accepts, if the schema lists it.
 fn constant(schema: &Value) -> Option<Value> {
     let only = || match schema.get("enum")?.as_array()?.as_slice() {
         [only] => Some(only),
@@ -193,7 +191,7 @@ mod tests {
             found,
             ["example 2 of `/a/key` of tool `t`: /a/key: out of range; got number 9; expected integer <= 5"]
         );
-        // The schema of the property `key` applies to the name `key`. So the additional property is tried under another name, `key_`.
+        // The property `key` has its own schema, so the additional property is tried under another name, `key_`.
         let open = json!({"type": "object", "properties": {"key": {"type": "string"}}, "additionalProperties": number});
         let found = refused(&json!({"a": open}));
         assert_eq!(

@@ -4,14 +4,14 @@ use serde::ser::{self, Serialize, Serializer};
 use serde_json::Value;
 use std::fmt::{self, Display};
 
-/// A number that is not finite, with its path in a value.
 pub(super) struct NotFinite {
     path: Vec<String>,
     number: f64,
 }
 
 impl NotFinite {
-    /// Finds the first number in `value` that is not finite. `written` is the value as JSON: if it has no `null`, there is no such number.
+    /// Finds the first number in `value` that is not finite. `written` is the value as JSON: without a `null` in it, the search is
+    /// skipped.
     pub(super) fn find<T: Serialize + ?Sized>(value: &T, written: &Value) -> Option<NotFinite> {
         let may_be = has_null(written);
         let end = may_be.then(|| value.serialize(Finder).err().and_then(|stop| stop.0));
@@ -26,7 +26,7 @@ impl NotFinite {
     }
 }
 
-/// Writes the number, with the path if the number is within a value: `NaN`, or `NaN at /values/0`.
+/// Writes `NaN`, or `NaN at /values/0` if the number is within a value.
 impl Display for NotFinite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.number)?;
@@ -82,7 +82,7 @@ impl Stop {
 /// A serializer that only looks for a number that is not finite.
 struct Finder;
 
-/// The position of the walk in a container.
+/// The position of the [`Finder`] in an array, an object or an enum variant.
 struct FiniteWalk {
     variant: Option<&'static str>,
     index: usize,
@@ -92,8 +92,7 @@ struct FiniteWalk {
 type Walked = Result<(), Stop>;
 
 impl FiniteWalk {
-    /// Creates the position at the start of a container. If the container is an enum variant, `variant` is its name, which is a key in
-    /// JSON.
+    /// Starts a container. For an enum variant, `variant` is its name, which is a key in JSON.
     fn of(variant: Option<&'static str>) -> FiniteWalk {
         FiniteWalk { variant, index: 0, key: String::new() }
     }
@@ -104,8 +103,7 @@ impl FiniteWalk {
         self.below(|| index.to_string(), value)
     }
 
-    /// Walks a value within the container. `step` returns the key or the index of the value, and is called only if the walk ends in this
-    /// value.
+    /// Searches a value in the container. `step` returns the key or the index of the value, and is called only if the search ends there.
     fn below<T: Serialize + ?Sized>(&self, step: impl FnOnce() -> String, value: &T) -> Walked {
         value.serialize(Finder).map_err(|end| {
             let end = end.below(step());

@@ -10,7 +10,6 @@ use super::context::ToolContext;
 use super::question::{AskError, Continuation, Question, QuestionInput};
 use crate::args::{Plan, PlanOptions};
 
-/// A question that an MCP server asks a person during a call of one of its tools.
 pub(crate) struct FormQuestion {
     /// The server's key for the question.
     pub(crate) key: String,
@@ -22,9 +21,9 @@ pub(crate) struct FormQuestion {
 pub(crate) type FormInputs = BTreeMap<String, QuestionInput>;
 
 impl ToolContext {
-    /// Returns the inputs to the latest questions of an MCP server, and the state that the server gave with these questions. An input that
-    /// does not fit its question counts as dismissed. Returns `None` if the call was not suspended for questions of a server. Also raises
-    /// the count of questions to the number that was asked before.
+    /// Returns the inputs to the latest questions of an MCP server, and the state that the server sent with these questions. Returns
+    /// `None` if the call was not suspended for questions of a server. An input that does not fit its question counts as dismissed. Also
+    /// continues the numbering of questions after the questions that were asked before.
     pub(crate) fn form_inputs(&self) -> Option<(FormInputs, Option<String>)> {
         let inputs = &self.ask_rules()?.inputs;
         let round_of = |question: &Question| question.continuation.as_ref().map(|asked| asked.round);
@@ -52,12 +51,9 @@ impl ToolContext {
 
     /// Asks a person the questions of an MCP server, and returns the inputs.
     ///
-    /// If the function that answers questions leaves a question for later, or if there is no such function, the call is suspended. This
-    /// method then never completes. When the call restarts, [`form_inputs`](Self::form_inputs) returns the inputs. If the call cannot be
-    /// suspended, or `may_suspend` is `false`, the question is declined instead.
-    ///
-    /// A question is also declined if no person can be asked during this call. A question that is not valid, or has no form, counts as
-    /// dismissed.
+    /// If there is no function that answers questions, or if it leaves a question for later, the call is suspended, and this method never
+    /// completes. When the call restarts, [`form_inputs`](Self::form_inputs) returns the inputs. If the call cannot be suspended, or
+    /// `may_suspend` is `false`, the question is declined instead.
     pub(crate) async fn ask_forms(
         &self,
         server: &str,
@@ -95,8 +91,8 @@ impl ToolContext {
             return inputs;
         }
         if may_suspend && self.ask_rules().is_some_and(|rules| rules.suspends) {
-            // When the call runs again, it gets the answers to all its questions together. The answers so far are not kept, so their
-            // questions are asked again.
+            // The restarted call needs the answers to all its questions. The answers so far are not kept, so all questions are asked
+            // again.
             let call = self.running_call().outermost();
             for question in asked {
                 call.stop(AskStop::Suspended, Some(question));
@@ -124,9 +120,8 @@ impl ToolContext {
         Ok(question)
     }
 
-    /// Returns the input that the function of the application gives to a question, and the question as it was last asked. If there is no
-    /// function, the input is [`QuestionInput::Later`]. If the function fails, or `MAX_REFUSALS` inputs are refused, the input is
-    /// [`QuestionInput::Cancel`].
+    /// Returns the input of the application's answering function, and the question as it was last asked. The input is
+    /// [`QuestionInput::Later`] if there is no function or no answer yet.
     async fn form_input(&self, mut question: Question) -> (Question, QuestionInput) {
         let Some((rules, answerer)) =
             self.ask_rules().and_then(|rules| Some((rules, rules.answerer.as_ref()?)))

@@ -32,13 +32,12 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 pub type Compiled = Result<ToolDefinition, (String, DefinitionError)>;
 
 impl ToolOptions {
-    /// Compiles the definition of a tool with arguments of type `A`.
     #[doc(hidden)]
     pub fn compile<A: Argument>(self) -> Compiled {
         self.compiled(false, schema_of::<A>)
     }
 
-    /// Compiles the definition of a tool that is itself the type `A` of its arguments, such as a struct with `#[tool]`.
+    /// Compiles the definition of a struct or enum with `#[tool]`, which is itself the type `A` of the arguments.
     #[doc(hidden)]
     pub fn compile_type<A: Argument>(self) -> Compiled {
         self.compiled(true, schema_of::<A>)
@@ -70,7 +69,6 @@ struct TypedBody {
     run: RunBoxed,
 }
 
-/// Returns a tool that checks its arguments by the definition and passes them to `run`, or the error of the definition.
 pub fn typed<A, F>(definition: &'static LazyLock<Compiled>, injected: InjectedState, run: F) -> Entry
 where
     A: Argument,
@@ -109,8 +107,6 @@ impl ToolBody for TypedBody {
         }
     }
 
-    /// Checks arguments by `definition`. If `definition` was not compiled from the function's type, also checks the arguments by the
-    /// function's own definition.
     fn check(&self, definition: &ToolDefinition, text: &str) -> Result<AcceptedArguments, InvalidArguments> {
         if definition.plan().source().is_some() {
             return AcceptedArguments::parse_by(self.reader, definition, text);
@@ -173,8 +169,8 @@ pub fn sendable<'a, F: Future + Send + 'a>(future: F) -> F {
     future
 }
 
-/// The type of a `&T` parameter. The inherent functions for `&ToolContext`, which return the context itself, take precedence over those of
-/// [`InjectState`], which look up application state.
+/// The type of a `&T` parameter. For `&ToolContext`, the inherent functions below take precedence over those of [`InjectState`], which
+/// look up application state.
 #[derive(Debug)]
 pub struct Inject<T: ?Sized>(PhantomData<T>);
 
@@ -199,7 +195,7 @@ pub trait AppState: Send + Sync + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: ?Sized + Send + Sync + 'static> AppState for T {}
 
-/// Access to application state of type `T`. Only `key` has the bound [`AppState`], so that one mistake causes one message.
+/// Access to application state of type `T`. Only `key` has the bound [`AppState`], so that a mistake causes only one compiler error.
 pub trait InjectState<T: ?Sized + 'static> {
     fn key() -> Option<StateKey>
     where
@@ -229,7 +225,6 @@ impl<T: ?Sized + 'static> InjectState<T> for Inject<T> {
     }
 }
 
-/// The state that a tool takes from its context.
 #[derive(Clone, Debug)]
 pub struct InjectedState {
     state: Arc<[StateKey]>,
@@ -237,7 +232,7 @@ pub struct InjectedState {
     context: bool,
 }
 
-/// Returns the state that the injected parameters take, without repetitions. A parameter without a key is the context itself.
+/// Collects the state that the injected parameters take, without repetitions. `None` is a parameter that takes the context itself.
 pub fn keys(injected: &[Option<StateKey>]) -> InjectedState {
     let mut keys: Vec<StateKey> = Vec::new();
     for key in injected.iter().copied().flatten() {
@@ -333,7 +328,7 @@ impl<T: ToolArgs> DefaultValue<T> {
     }
 }
 
-/// Adds `value` as the default of a schema that has no default. Does nothing if `value` is `None`.
+/// Adds `value` as the default of a schema that has no default.
 pub fn show_default(schema: &mut Schema, value: Option<Value>) {
     if let Some(value) = value
         && schema.get("default").is_none()
@@ -342,8 +337,8 @@ pub fn show_default(schema: &mut Schema, value: Option<Value>) {
     }
 }
 
-/// Applies `#[arg(length(…))]`. The schema's `type` decides which keywords limit the length, for example `maxItems` for an array. A schema
-/// without a `type` gets the keywords of strings, arrays and objects.
+/// Applies `#[arg(length(…))]`. The schema's `type` decides which keywords limit the length. A schema without a `type` gets the keywords
+/// of strings, arrays and objects.
 pub fn limit_length(schema: &mut Schema, min: Option<u64>, max: Option<u64>) {
     let is = |kind: &str| match schema.get("type") {
         None => true,

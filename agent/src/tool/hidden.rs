@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// An argument that is hidden from the model.
 #[derive(Clone)]
 pub(super) struct HiddenArgument {
     pub(super) name: String,
@@ -17,15 +16,13 @@ pub(super) struct HiddenArgument {
     value: Option<Value>,
 }
 
-/// The arguments of a tool that the model neither sees nor sends.
 pub(super) struct HiddenArguments {
-    /// The definition with all arguments. Before the body runs, its arguments are checked against this definition.
+    /// The definition with all arguments. The arguments are checked against it before the body runs.
     pub(super) whole: ToolDefinition,
     pub(super) arguments: Vec<HiddenArgument>,
 }
 
 impl HiddenArguments {
-    /// Returns a definition without the hidden arguments.
     pub(super) fn hide(&self, whole: &ToolDefinition) -> Result<ToolDefinition, DefinitionError> {
         without(whole, &self.arguments)
     }
@@ -37,7 +34,7 @@ impl HiddenArguments {
         }
     }
 
-    /// Removes the hidden arguments from a report of the tool, and rewrites the report for the definition that the model saw.
+    /// Removes the hidden arguments from a report, because the model does not know them. `shown` is the definition that the model saw.
     pub(super) fn rewrite(&self, mut report: InvalidArguments, shown: &ToolDefinition) -> InvalidArguments {
         for argument in &self.arguments {
             report = report.without_place(&argument.pointer());
@@ -46,7 +43,6 @@ impl HiddenArguments {
     }
 }
 
-/// Returns a definition without these arguments. The arguments are also removed from its examples.
 pub(super) fn without(
     definition: &ToolDefinition,
     hidden: &[HiddenArgument],
@@ -78,8 +74,8 @@ impl HiddenArgument {
         Self { name: name.to_owned(), value }
     }
 
-    /// Checks that the model can leave this argument out. A fixed value must be valid, and an argument without a fixed value must not be
-    /// required. `validate` checks arguments by the definition in which this argument is still shown.
+    /// Checks that the model can leave this argument out: its fixed value must be valid, and without a fixed value it must not be
+    /// required. `validate` checks arguments by the definition that still shows this argument.
     pub(super) fn check(
         &self,
         plan: &Plan,
@@ -109,7 +105,6 @@ impl HiddenArgument {
         }
     }
 
-    /// Returns the JSON Pointer to the argument.
     pub(super) fn pointer(&self) -> String {
         format!("/{}", self.name.replace('~', "~0").replace('/', "~1"))
     }

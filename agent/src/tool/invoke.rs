@@ -24,7 +24,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tracing::Span;
 
-/// The message for the model when a tool redacts its errors.
 const REDACTED: &str = "The tool failed. Its error is not shown here.";
 
 /// The outcome of a call, with the questions for which the call is suspended, if there are any.
@@ -44,13 +43,11 @@ impl InvokedCall {
 pub(crate) enum InvokedArguments<'a> {
     /// The text of arguments that were not checked yet.
     Sent(&'a str),
-    /// Arguments that were checked before.
     Accepted(&'a AcceptedArguments),
 }
 
-/// Runs one call of `tool`: checks the arguments, unless they were checked before, and runs the body once. The body does not run if the
-/// call is already cancelled, if state is missing, if the arguments are refused, or if no clock can measure the time limit. `cx` is the
-/// context of this call, with a cancel token of its own. Returns the outcome and the coercions of the arguments.
+/// Runs one call of `tool`: checks the arguments, unless they were checked before, and runs the body at most once. `cx` must be the
+/// context of this call only, because stopping the call cancels its token. Returns the outcome and the coercions of the arguments.
 pub(super) async fn invoke(
     tool: &Tool,
     arguments: InvokedArguments<'_>,
@@ -179,8 +176,7 @@ fn waits_for_person() -> ToolOutcome {
     ToolOutcome::Deferred { handle: ASK_HANDLE.to_owned() }
 }
 
-/// Returns whether the outcome is a failure of the body, or its request for a better call. Refused arguments, a panic and a timeout do not
-/// count.
+/// Returns whether the body itself returned an error. Refused arguments, a panic and a timeout do not count.
 fn is_own_error(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Retry { .. } => true,
@@ -193,8 +189,8 @@ fn is_own_error(outcome: &ToolOutcome) -> bool {
     }
 }
 
-/// Changes the result of a body as the options of its tool say. `neutralizes` makes control characters and marks of chat templates
-/// harmless. `untrusted` puts the result between tags that mark it as data, not instructions.
+/// Applies two options of the tool. `neutralizes` makes control characters and markers of chat templates harmless. `untrusted` encloses
+/// the result in tags that mark it as data, not instructions.
 fn mark_untrusted(tool: &Tool, outcome: &mut ToolOutcome) {
     let options = tool.options();
     if options.neutralizes {
@@ -205,8 +201,8 @@ fn mark_untrusted(tool: &Tool, outcome: &mut ToolOutcome) {
     }
 }
 
-/// Fails a call if its tool deferred the result under a handle that is reserved for the library. Only tools of assistants may use such
-/// handles.
+/// Fails a call whose tool deferred the result under a handle that is reserved for the library. Only a tool that runs an assistant may use
+/// such a handle.
 fn refuse_own_handle(tool: &Tool, cx: &ToolContext, outcome: &mut ToolOutcome) {
     if tool.options().of_assistant.is_none()
         && matches!(outcome, ToolOutcome::Deferred { handle } if handle.starts_with(OWN_HANDLES))
@@ -271,7 +267,6 @@ enum BodyEnd {
     Cancelled,
 }
 
-/// Waits until the body ends, panics or stops at a question, its timeout is reached, or the grace period after a cancellation is over.
 async fn supervise(
     call: &mut SupervisedBody<'_>,
     mut timer: Option<BodyTimer>,
@@ -316,7 +311,6 @@ struct SupervisedBody<'a> {
     body: Option<BoxFuture<'a, ToolOutcome>>,
     panicked: Option<String>,
     cx: &'a ToolContext,
-    /// The span that is entered while the body is created, polled or dropped.
     span: Span,
 }
 
@@ -348,7 +342,6 @@ impl<'a> SupervisedBody<'a> {
         polled
     }
 
-    /// Cancels the token of the call if the body has not ended, and drops the body.
     fn stop(&mut self, reason: &str) {
         if self.body.is_some() {
             self.cx.cancel_token().cancel(reason);
@@ -366,7 +359,6 @@ impl<'a> SupervisedBody<'a> {
 }
 
 impl Drop for SupervisedBody<'_> {
-    /// Stops the body, because the caller may drop the call before the body ends.
     fn drop(&mut self) {
         self.stop("the caller stopped waiting");
     }

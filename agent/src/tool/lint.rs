@@ -37,12 +37,12 @@ impl Registry {
     /// ```
     ///
     /// Types whose `Debug` shows an argument marked `#[arg(secret)]` are found, too ([`Lint::SecretInDebug`]). The lint creates two values
-    /// that differ only in the secret, and reports the type if their `Debug` texts differ. A `Debug` by hand that leaves the secret out is
-    /// not reported.
+    /// that differ only in the secret, and reports the type if their `Debug` texts differ. A hand-written `Debug` that leaves the secret
+    /// out is not reported.
     ///
-    /// The hints about a foreign tool are for the user of the tool. A tool is foreign if `#[tool]` does not define it, for example a tool
-    /// of an MCP server or one whose schema is read at run time. All parameters of a foreign tool with the same fault have one finding.
-    /// Tools that look alike are reported once, at the last tool of the group:
+    /// A tool is foreign if `#[tool]` does not define it, for example a tool of an MCP server or one whose schema is read at run time. The
+    /// hints about a foreign tool are for its user. Tools that look alike are reported once, at the last tool of the group. All parameters
+    /// of a foreign tool with the same fault share one finding:
     ///
     /// ```
     /// use agent::{Tool, Registry, ToolSet, Value, json};
@@ -172,8 +172,8 @@ pub struct LintFinding {
     pub lint: Lint,
     /// The name of the tool; for a group of tools, the name of the last one.
     pub tool: String,
-    /// The parameter, as a JSON pointer into arguments; empty for the tool itself, and for several parameters of a foreign tool with the
-    /// same fault. `*` stands for any item or key.
+    /// The parameter, as a JSON pointer into arguments; empty for the tool itself, and for a finding about several parameters. `*` stands
+    /// for any item or key.
     pub path: String,
     /// The finding, and what to do about it.
     pub message: String,

@@ -35,13 +35,13 @@ const fn same(a: &[u8], b: &[u8]) -> bool {
 const HEAD: &str = "two tools in this list are named `";
 const TAIL: &str = "`: rename one with `#[tool(name = \"…\")]`";
 
-/// Returns the length of [`duplicate_message`], in bytes.
 #[doc(hidden)]
 pub const fn duplicate_message_len(name: &str) -> usize {
     HEAD.len() + name.len() + TAIL.len()
 }
 
-/// Returns the bytes of the message that two tools have the same name. A panic in a constant prints one `&str`, and cannot format a text.
+/// Returns the message that two tools have the same name, as UTF-8. A panic in a constant cannot format a text, so the bytes are joined
+/// here.
 #[doc(hidden)]
 #[expect(clippy::indexing_slicing, reason = "evaluated at compile time; `N` is the sum of the lengths")]
 pub const fn duplicate_message<const N: usize>(name: &str) -> [u8; N] {

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
-/// Maximum number of differences that are described.
 const MAX_DIFFERENCES: usize = 200;
 /// Maximum length of a value in the description of a difference, in characters.
 const SHOWN: usize = 80;
@@ -87,7 +86,6 @@ fn shown(definition: &ToolDefinition) -> Value {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolManifest {
-    /// The serialized tools, in order.
     tools: Vec<Value>,
 }
 
@@ -153,7 +151,7 @@ fn name_of(tool: &Value) -> &str {
     tool.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Adds the differences of two definitions to `found`. Only objects are compared key by key; a list that differs is one difference.
+/// Compares objects key by key. A list that differs is one difference.
 fn compare(tool: &str, path: &str, before: &Value, after: &Value, found: &mut Vec<String>) {
     match (before, after) {
         (Value::Object(one), Value::Object(other)) => {
@@ -174,7 +172,6 @@ fn compare(tool: &str, path: &str, before: &Value, after: &Value, found: &mut Ve
     }
 }
 
-/// A difference between two manifests. `Display` writes the sentence about it.
 struct ToolDifference<'m> {
     tool: &'m str,
     /// The JSON pointer into the definition; empty for the whole tool.
@@ -184,7 +181,6 @@ struct ToolDifference<'m> {
     after: Option<&'m Value>,
 }
 
-/// The kind of a difference. The difference concerns a whole tool if its path is empty, and a value of the tool's definition if it is not.
 #[derive(Clone, Copy)]
 enum DifferenceKind {
     Added,
@@ -194,7 +190,6 @@ enum DifferenceKind {
     Moved,
 }
 
-/// Returns the sentence about one difference.
 fn difference(
     tool: &str,
     path: &str,
@@ -230,7 +225,7 @@ impl fmt::Display for ToolDifference<'_> {
     }
 }
 
-/// 128-bit FNV-1a over canonical JSON: the order of keys does not matter. Source: RFC 9923.
+/// 128-bit FNV-1a (RFC 9923) over JSON with sorted keys, so that the order of keys does not matter.
 struct Fnv(u128);
 
 impl Default for Fnv {

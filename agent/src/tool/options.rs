@@ -50,8 +50,7 @@ pub struct ToolOptions {
     pub(super) strict: Option<bool>,
     pub(super) deferred: bool,
     pub(super) meta: Map<String, Value>,
-    /// Whether the tool is defined by `#[tool]` in this program, so that its texts can be changed in the code. The hints of the lint depend
-    /// on this.
+    /// Whether `#[tool]` defines the tool, so that its texts can be changed in the code. The hints of the lint depend on this.
     pub(super) is_in_code: bool,
     pub(super) policy: ToolPolicy,
     pub(crate) arguments: PlanOptions,
@@ -197,8 +196,8 @@ macro_rules! setters {
             self
         }
 
-        /// Hides the text of an error from the model if the body returns it without a code of its own. The model can still read a [request
-        /// for a better call](crate::ToolError::retry) and a [denial](crate::ToolError::denied).
+        /// Hides the text of the body's errors from the model, except errors with a [code](crate::ToolError::with_code). The model can
+        /// still read a [request for a better call](crate::ToolError::retry) and a [denial](crate::ToolError::denied).
         pub fn redact_errors(mut self) -> Self {
             self.$options().policy.redact_errors = true;
             self
@@ -274,7 +273,7 @@ macro_rules! setters {
             self
         }
 
-        /// Sets the maximum length of the texts of a result together, in bytes. Longer texts are cut in the middle, and the structured data
+        /// Sets the maximum total length of the texts of a result, in bytes. Longer texts are cut in the middle, and the structured data
         /// of the result is then dropped.
         pub fn max_result_bytes(mut self, bytes: usize) -> Self {
             self.$options().policy.max_result_bytes = Some(bytes);
@@ -360,10 +359,10 @@ macro_rules! setters {
             self
         }
 
-        /// Puts the results of the body, its errors included, into an envelope. Use this for results that may contain text of strangers,
-        /// such as web pages, mail, or the results of a foreign MCP server. The model reads a line that says that the content is not
-        /// trusted, the unchanged content, and an end tag. Both tags contain an id that is random for each result, so that no text can end
-        /// the envelope. Structured data and metadata stay as they are.
+        /// Encloses the results of the body, its errors included, in `<untrusted>` tags. Use this for results that may contain text of
+        /// strangers, such as web pages, mail, or the results of a third-party MCP server. The model reads a line that says that the
+        /// content is not trusted, the unchanged content, and an end tag. Both tags contain an id that is random for each result, so that
+        /// no text can end the enclosed part. Structured data and metadata stay as they are.
         ///
         /// ```
         /// use agent::{ToolBuilder, ToolContext, Value};

@@ -234,7 +234,6 @@ impl ToolOutcome {
         Self::Failed { code, message: message.into(), metadata: Map::new() }
     }
 
-    /// Creates the outcome of a call that was not allowed, with a code and a text for the model.
     pub(crate) fn denied(code: OutcomeCode, message: impl Into<String>) -> Self {
         Self::Denied { code, message: message.into(), metadata: Map::new() }
     }
@@ -244,7 +243,7 @@ impl ToolOutcome {
         Self::Interrupted { code: OutcomeCode::ABORTED, reason: format!("The call was stopped: {reason}.") }
     }
 
-    /// Returns the outcome of a call that was started but has no recorded result, because its process ended or its engine lost the call.
+    /// Returns the outcome of a call that was started but has no recorded result, for example because its process ended.
     #[cfg(feature = "runtime")]
     pub(crate) fn lost() -> Self {
         Self::Interrupted { code: OutcomeCode::LOST, reason: crate::message::LOST.to_owned() }
@@ -312,8 +311,6 @@ impl ToolOutcome {
         }
     }
 
-    /// Returns whether the run continues after this call. The output of a completed call decides this. Any other outcome ends the run if
-    /// its metadata contains `"stop_loop": true`.
     pub(crate) fn control(&self) -> Control {
         match self {
             Self::Completed(output) => output.control,
@@ -475,7 +472,6 @@ impl ToolResult {
         self.clone().into_message()
     }
 
-    /// Converts the result to the message that answers the call; `None` while the result is pending.
     pub(crate) fn into_message(self) -> Option<ToolResultMessage> {
         let kind = self.outcome.kind()?;
         let message = ToolResultMessage::new(self.call_id, self.tool, kind);

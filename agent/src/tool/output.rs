@@ -100,7 +100,6 @@ impl ToolOutput {
         Self::parts(vec![Part::text(text)])
     }
 
-    /// Creates the output for a value that is absent.
     pub(super) fn absent() -> Self {
         Self::text("There is none.")
     }

@@ -38,7 +38,7 @@ use serde_json::{Map, Value, json};
 pub struct Parameters {
     properties: Map<String, Value>,
     required: Vec<Value>,
-    /// The name of the parameter that was added last. [`with_keyword`](Self::with_keyword) adds keywords to this parameter.
+    /// The name of the parameter to which [`with_keyword`](Self::with_keyword) adds keywords.
     last: Option<String>,
     error: Option<DefinitionError>,
 }
@@ -156,7 +156,6 @@ macro_rules! kinds {
 pub(super) use kinds;
 
 impl Parameters {
-    /// Compiles the parameters to a plan. If `options` keep unknown keys, the object is not closed.
     pub(super) fn plan(&self, name: &str, options: PlanOptions) -> Result<Plan, DefinitionError> {
         let mut schema = self.schema()?;
         if options.unknown_keys() == UnknownKeys::Keep {

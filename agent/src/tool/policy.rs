@@ -1,4 +1,4 @@
-//! The policy of a tool, which decides how its calls are run. Drivers read the policy; models never see it.
+//! The policy of a tool, which decides how its calls are run. The code that runs the calls reads the policy; models never see it.
 
 use super::approval::Approval;
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub enum Effect {
     Once,
 }
 
-/// The part of a tool's [options](crate::tool::ToolOptions) that drivers read: how the tool may be run.
+/// The part of a tool's [options](crate::tool::ToolOptions) that decides how its calls are run.
 ///
 /// ```
 /// use agent::{ToolBuilder, ToolContext, Value, tool::Effect};
@@ -64,25 +64,27 @@ pub enum Effect {
 pub struct ToolPolicy {
     /// The effect of a call of the tool on the world.
     pub effect: Effect,
-    /// The time limit of a body. When it is reached, the token of the call is cancelled, the body is dropped, and the call fails with the
-    /// code `timeout`. [`Duration::MAX`] means no limit. `None`: the caller's [default](crate::ToolContext::with_default_timeout).
+    /// The time limit of a body. When it is reached, the [`CancelToken`](crate::CancelToken) of the call is cancelled, the body is
+    /// dropped, and the call fails with the code `timeout`. [`Duration::MAX`] means no limit. `None`: the caller's
+    /// [default](crate::ToolContext::with_default_timeout).
     pub timeout: Option<Duration>,
-    /// Whether the text of an error is hidden from the model if the body returns it without a code of its own.
+    /// Whether the text of an error that the body returns is hidden from the model, unless the error has a
+    /// [code](crate::ToolError::with_code).
     pub redact_errors: bool,
     /// Maximum number of times that the body may be started for one call. The body is started again after a panic, after a timeout, and
-    /// after a crash of the process or the engine. It is not started again after an error that it returns. A body with the effect
-    /// [`Once`](Effect::Once) is not started again for any of these reasons. `None`: the driver decides.
+    /// after a crash of the process or of a durable engine. It is not started again after an error that it returns. A body with the effect
+    /// [`Once`](Effect::Once) is not started again for any of these reasons. `None`: the code that runs the call decides.
     pub max_attempts: Option<u32>,
     /// Maximum number of further calls that a model may make in a run after bad arguments, or after the body asked for a [better
     /// call](crate::ToolError::retry). A further call does not count if it makes progress: some of the issues are gone, or all are new.
-    /// Including calls with progress, the limit is three times this number. `None`: the driver decides.
+    /// Including calls with progress, the limit is three times this number. `None`: the code that runs the call decides.
     pub max_retries: Option<u32>,
     /// The rule that decides whether a call has to be approved.
     pub approval: Approval,
     /// Whether no other call of the same reply runs at the same time.
     pub exclusive: bool,
-    /// Whether later calls with the same arguments get the cached result of a completed call. `None`: the driver decides. An assistant has
-    /// a cache for each session and source, and caches nothing if the tool could read state of the prompt; see
+    /// Whether later calls with the same arguments get the cached result of a completed call. `None`: the code that runs the call decides.
+    /// An assistant has a cache for each session and source, and caches nothing if the tool could read state of the prompt; see
     /// `AssistantBuilder::cache_results`.
     pub cache: Option<bool>,
     /// Whether the body has no effect before its last [question](crate::ToolContext::ask). The body may then be restarted, although its
@@ -96,13 +98,12 @@ pub struct ToolPolicy {
     /// Whether results are kept when an assistant that [manages the context](crate::AssistantBuilder::manage_context) clears old results
     /// from its requests. A summary may still replace the messages around the results.
     pub keep_result: bool,
-    /// Maximum length of the texts of a result together, in bytes. Longer texts are cut in the middle, and the structured data of the
-    /// result is then dropped. Other parts, such as images, are not counted. `None`: the driver decides.
+    /// Maximum total length of the texts of a result, in bytes. Longer texts are cut in the middle, and the structured data of the result
+    /// is then dropped. Other parts, such as images, are not counted. `None`: the code that runs the call decides.
     pub max_result_bytes: Option<usize>,
 }
 
 impl ToolPolicy {
-    /// Returns whether the tool has a time limit of its own.
     pub(crate) fn has_time_limit(&self) -> bool {
         self.timeout.is_some_and(|limit| limit < Duration::MAX)
     }

@@ -1,4 +1,4 @@
-//! The text of arguments that `prepare` changed.
+//! Writes the JSON text of arguments that a tool's `prepare` function changed.
 
 use std::cell::LazyCell;
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ fn write_value(changed: &Value, sent: &Value, raw: &str, out: &mut String) {
 
 fn write_object(changed: &Map<String, Value>, sent: &Map<String, Value>, raw: &str, out: &mut String) {
     let raw: HashMap<String, &RawValue> = serde_json::from_str(raw).unwrap_or_default();
-    // The texts of the values whose keys were removed. A key that was added may be a new name of such a value.
+    // The texts of the values whose keys were removed, because `prepare` may have put such a value under another key.
     let removed = LazyCell::new(|| {
         let removed = sent.iter().filter(|(key, _)| !changed.contains_key(*key));
         let texts = removed.filter_map(|(key, value)| Some((value.to_string(), raw.get(key)?.get())));
@@ -68,7 +68,6 @@ mod tests {
     use super::*;
     use crate::tool::value::Tool;
 
-    /// Returns the text of the arguments that the tool's body gets.
     fn prepared(sent: &str, change: impl Fn(&mut Map<String, Value>) + Send + Sync + 'static) -> String {
         let schema = json!({"type": "object", "additionalProperties": true});
         let tool = Tool::new("t", "Does it.", schema, |_args, _cx| async { "done" }).unwrap();

@@ -30,7 +30,7 @@ use std::time::SystemTime;
 #[derive(Debug)]
 pub struct Probe<T: ?Sized>(PhantomData<T>);
 
-/// The default of `OBJECT` for types that are not [`ToolArgs`]. `OBJECT` is `true` if a type is a whole argument object.
+/// The default of `OBJECT` for types that are not [`ToolArgs`]. `OBJECT` is `true` if the fields of a type can be the arguments of a tool.
 pub trait ObjectUnknown {
     const OBJECT: bool = false;
 }
@@ -41,7 +41,6 @@ impl<T: ToolArgs> Probe<T> {
     pub const OBJECT: bool = T::OBJECT;
 }
 
-/// The default of `ARGUMENT` for types that are not an [`Argument`]. `ARGUMENT` is `true` if a type can be an argument.
 pub trait ArgumentUnknown {
     const ARGUMENT: bool = false;
 }
@@ -52,7 +51,6 @@ impl<T: Argument> Probe<T> {
     pub const ARGUMENT: bool = true;
 }
 
-/// The default of `RUNS` for types that do not implement `RunTool`. `RUNS` is `true` if a type implements it.
 pub trait RunUnknown {
     const RUNS: bool = false;
 }
@@ -63,7 +61,7 @@ impl<T: RunTool> Probe<T> {
     pub const RUNS: bool = true;
 }
 
-/// The default of `DEBUG` for types that cannot be tested. `DEBUG` is the test whether the `Debug` of a type shows its secrets.
+/// The default of `DEBUG` for types that cannot be tested. `DEBUG` tests whether the `Debug` of a type shows its secrets.
 pub trait DebugUnknown {
     const DEBUG: Option<AskDebug> = None;
 }
@@ -74,10 +72,8 @@ impl<T: std::fmt::Debug + DeserializeOwned + JsonSchema> Probe<T> {
     pub const DEBUG: Option<AskDebug> = Some((std::any::type_name::<T>, shows_secrets::<T>));
 }
 
-/// Asserts that a struct implements `RunTool`.
 pub const fn runs<T: RunTool>() {}
 
-/// The defaults of `BY_VALUE` and `BY_REFERENCE` for types that are not `Advised`. `None` means that there is no advice.
 pub trait AdviceUnknown {
     const BY_VALUE: Option<&'static str> = None;
     const BY_REFERENCE: Option<&'static str> = None;
@@ -206,7 +202,6 @@ pub const fn advise(advice: Option<&'static str>) {
     }
 }
 
-/// Panics at compile time if a parameter with options is the whole argument object. The fields of its type take the options instead.
 #[track_caller]
 pub const fn own_argument(whole: bool) {
     assert!(
@@ -216,13 +211,12 @@ pub const fn own_argument(whole: bool) {
     );
 }
 
-/// Panics at compile time with `advice` if a parameter without a name is not the whole argument object.
+/// Panics at compile time with `advice` if a parameter without a name, such as a pattern, is not the whole argument object.
 #[track_caller]
 pub const fn needs_name(whole: bool, advice: &'static str) {
     assert!(whole, "{}", advice);
 }
 
-/// Panics at compile time if the struct of a tool is not an argument object.
 #[track_caller]
 pub const fn whole_object(object: bool) {
     assert!(
@@ -235,7 +229,6 @@ pub const fn whole_object(object: bool) {
 /// names the part of the type that is not `Send`.
 pub const fn argument<T: ParameterOf<L> + Send + 'static, L: ?Sized>() {}
 
-/// A type that can be a by-value parameter.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a tool",
     label = "not a type that a model can send",
@@ -248,10 +241,8 @@ pub trait ParameterOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: FieldType, L: ?Sized> ParameterOf<L> for T {}
 
-/// Asserts that a type can be a field of arguments. `L` is the type that the compiler's notes name.
 pub const fn field<T: FieldOf<L>, L: ?Sized>() {}
 
-/// A type that can be a field of arguments.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of arguments",
     label = "not a type that a model can send",
@@ -263,16 +254,14 @@ pub trait FieldOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: FieldType, L: ?Sized> FieldOf<L> for T {}
 
-/// The bounds of `FieldOf` as a plain trait. The macros make a hidden copy of the user's type, and derive `Deserialize` on the copy. This
-/// derive uses `FieldType` as its bound, so that only `FieldOf` reports an unsuitable type.
+/// The bounds of `FieldOf`. The macros derive `Deserialize` on a hidden copy of the user's type, with `FieldType` as its bound, so that
+/// only `FieldOf` reports an unsuitable type.
 pub trait FieldType: DeserializeOwned + JsonSchema {}
 
 impl<T: DeserializeOwned + JsonSchema> FieldType for T {}
 
-/// Asserts that a type can be a field of a tool's result. `L` is the type that the compiler's notes name.
 pub const fn output<T: OutputOf<L>, L: ?Sized>() {}
 
-/// A type that can be a field of a tool's result.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of what a tool returns",
     label = "cannot be written as JSON",
@@ -284,13 +273,12 @@ pub trait OutputOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: OutputType, L: ?Sized> OutputOf<L> for T {}
 
-/// The bounds of `OutputOf` as a plain trait. The macros make a hidden copy of the user's type, and derive `Serialize` on the copy. This
-/// derive uses `OutputType` as its bound, so that only `OutputOf` reports an unsuitable type.
+/// The bounds of `OutputOf`. The macros derive `Serialize` on a hidden copy of the user's type, with `OutputType` as its bound, so that
+/// only `OutputOf` reports an unsuitable type.
 pub trait OutputType: Serialize {}
 
 impl<T: Serialize> OutputType for T {}
 
-/// The default of `DESCRIBED` for types without a schema. `DESCRIBED` is `true` if a type has a schema.
 pub trait SchemaUnknown {
     const DESCRIBED: bool = false;
 }
@@ -301,8 +289,8 @@ impl<T: JsonSchema> Probe<T> {
     pub const DESCRIBED: bool = true;
 }
 
-/// Provides `deserialize` for the hidden copy of a user's type if the derive on the copy does not provide it. This is the case if
-/// [`field`] reported an unsuitable field.
+/// Provides `deserialize` for the hidden copy of a user's type if the derive on the copy fails. This prevents a second error: [`field`]
+/// has already reported an unsuitable field.
 pub trait NotRead<U> {
     fn deserialize<'de, D: Deserializer<'de>>(_: D) -> Result<U, D::Error> {
         unreachable!("arguments with such a field do not compile")
@@ -311,8 +299,8 @@ pub trait NotRead<U> {
 
 impl<M, U> NotRead<U> for M {}
 
-/// Provides `serialize` for the hidden copy of a user's type if the derive on the copy does not provide it. This is the case if [`output`]
-/// reported an unsuitable field.
+/// Provides `serialize` for the hidden copy of a user's type if the derive on the copy fails. This prevents a second error: [`output`] has
+/// already reported an unsuitable field.
 pub trait NotWritten<U> {
     fn serialize<S: Serializer>(_: &U, _: S) -> Result<S::Ok, S::Error> {
         unreachable!("a result with such a field does not compile")
@@ -321,7 +309,6 @@ pub trait NotWritten<U> {
 
 impl<M, U> NotWritten<U> for M {}
 
-/// A value that can be shared between calls.
 #[diagnostic::on_unimplemented(
     message = "the tools of `{Self}` are called from several threads",
     label = "must be `Send`, `Sync` and `'static`"
@@ -331,7 +318,6 @@ pub trait SharedReceiver: Send + Sync + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: Send + Sync + 'static> SharedReceiver for T {}
 
-/// Asserts that a value can be shared between calls.
 pub const fn shared<T: SharedReceiver>() {}
 
 /// A type-level boolean. `true` selects the user's type, and `false` selects a replacement, such as `StandIn`. The value is usually a

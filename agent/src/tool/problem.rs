@@ -240,7 +240,7 @@ pub enum RegistryProblem {
 
 crate::error_text::debug_is_the_sentence!(RegistryProblem);
 
-/// Shortens a name to 64 characters, for an error that repeats the name. The name comes from a model, so it may be long.
+/// Shortens a name, which comes from a model and may be long.
 fn cut(name: &str) -> String {
     const MOST: usize = 64;
     match name.char_indices().nth(MOST) {

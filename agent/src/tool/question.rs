@@ -8,13 +8,11 @@ use serde_json::{Map, Value};
 use crate::args::{InvalidArguments, Plan, PlanOptions};
 use crate::run_path::RunPath;
 
-/// The code of a call whose tool cannot ask a person.
 pub(crate) const CANNOT_ASK: &str = "cannot_ask";
 
 /// The name of the property that holds an input whose type is not an object.
 pub(super) const VALUE: &str = "value";
 
-/// The mark of a secret field in the schema of an input.
 pub(super) const SECRET_MARK: &str = "x-secret";
 
 /// A question to a person, asked by a tool with [`ToolContext::ask`](crate::ToolContext::ask), or by an MCP server during a call of one of
@@ -68,16 +66,14 @@ pub struct Question {
     /// The report on the refused input, if the question is asked again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
-    /// The number of the question among all questions of the outermost call, counted from 0. Questions of calls that its body makes count,
-    /// too.
+    /// The position among all questions of the outermost call and of the calls that its body makes, counted from 0.
     pub(crate) number: u32,
-    /// The number of inputs to this question that were refused.
     #[serde(default)]
     pub(crate) refusals: u8,
     /// Whether the input has secrets, which are not stored.
     #[serde(default)]
     pub(crate) is_secret: bool,
-    /// The state with which an MCP server continues the call. Set if a tool of the server asks.
+    /// Set if a tool of an MCP server asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) continuation: Option<Continuation>,
     /// Whether listeners were notified of the question.
@@ -88,9 +84,8 @@ pub struct Question {
 /// The state with which an MCP server continues a call after its questions were answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Continuation {
-    /// The server's key for the question.
     pub(crate) key: String,
-    /// The server's state of the call, which is returned unchanged.
+    /// The server's state of the call, which is sent back unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<String>,
     /// The number of earlier rounds of questions in the call.
@@ -116,7 +111,7 @@ impl Question {
         first.or_else(|report| second.map_err(|_| refused(report)))
     }
 
-    /// Returns the plan that checks inputs. Its reports leave out the values of secret fields.
+    /// Compiles the schema. Reports on refused inputs leave out the values of secret fields.
     pub(crate) fn plan(&self) -> Result<Plan, AskError> {
         let mut names = Vec::new();
         marked_names(&self.schema, &mut names);
@@ -147,15 +142,14 @@ impl Question {
         crate::schema::form(&self.schema).map_err(|path| AskError::NoForm { path })
     }
 
-    /// Returns whether the schema has only the property `value`. The schema has this form if the type of the input is not an object.
+    /// Returns whether the schema has only the property `value`. This is the case if the type of the input is not an object.
     pub(super) fn is_wrapped(&self) -> bool {
         let properties = self.schema.get("properties").and_then(Value::as_object);
         properties.is_some_and(|properties| properties.len() == 1 && properties.contains_key(VALUE))
     }
 
-    /// Returns two texts for an input. The second is used only if the first is refused. If the schema has only the property `value`, both
-    /// texts are `{"value": INPUT}`. If the input already has this form, the first text is the unchanged input. With any other schema,
-    /// both texts are the unchanged input.
+    /// Returns two texts for an input. The second is used only if the first is refused. If the schema has only the property `value`, the
+    /// input `{"value": …}` may be the whole object or the value of the property.
     pub(super) fn texts(&self, input: &Value) -> [String; 2] {
         let plain = input.to_string();
         if !self.is_wrapped() {
@@ -167,13 +161,11 @@ impl Question {
         if has_property { [plain, wrapped] } else { [wrapped.clone(), wrapped] }
     }
 
-    /// Returns whether both questions have the same message and schema.
     pub(crate) fn asks_like(&self, other: &Self) -> bool {
         self.message == other.message && self.schema == other.schema
     }
 }
 
-/// Collects the names of the fields that are marked as secrets.
 fn marked_names<'s>(schema: &'s Value, names: &mut Vec<&'s str>) {
     match schema {
         Value::Object(keywords) => {
@@ -188,7 +180,7 @@ fn marked_names<'s>(schema: &'s Value, names: &mut Vec<&'s str>) {
     }
 }
 
-/// Writes the fields that identify the question. The schema and the report, which may be long, are left out.
+/// Leaves out the schema and the report, which may be long.
 impl fmt::Debug for Question {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Question")
@@ -314,7 +306,7 @@ pub(crate) struct RecordedInput {
     pub(crate) input: QuestionInput,
 }
 
-/// Serializes the inputs. Leaves out inputs with secrets.
+/// Serializes only inputs without secrets, because secrets are not stored.
 pub(crate) fn serialize_inputs<S: serde::Serializer>(
     inputs: &[RecordedInput],
     serializer: S,

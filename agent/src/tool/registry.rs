@@ -211,7 +211,6 @@ impl Registry {
         self.inner.definitions.clone()
     }
 
-    /// Returns the filter that withholds the secret arguments of the tools.
     #[cfg(feature = "runtime")]
     pub(crate) fn secrets(&self) -> &Arc<SecretArguments> {
         &self.inner.secrets
@@ -264,8 +263,8 @@ impl Registry {
         self.ask_tool(call, result, false, Tool::triggers_follow_up)
     }
 
-    /// Calls `ask` with the tool of the result and the arguments that the call ran with: the arguments that a person changed, or else the
-    /// arguments of the model. Returns `otherwise` if the tool no longer exists, or if `ask` panics.
+    /// Calls `ask` with the arguments that the call ran with: those that a person changed, or else those of the model. Returns `otherwise`
+    /// if the tool no longer exists, or if `ask` panics.
     fn ask_tool<T>(
         &self,
         call: &ToolCall,
@@ -312,7 +311,6 @@ impl Registry {
         Ok(Self { inner: Arc::new(subset) })
     }
 
-    /// Returns a registry of the tools for which `keep` returns `true`, in the same order, with the same state.
     pub(super) fn keep(&self, mut keep: impl FnMut(&Tool) -> bool) -> Self {
         let mut kept = Inner { state: self.inner.state.clone(), ..Inner::default() };
         for tool in self.tools().filter(|tool| keep(tool)) {
@@ -331,7 +329,6 @@ impl Registry {
         Self::new(tools.with_options(options))
     }
 
-    /// Returns a registry of the same tools, with the state of `other`.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn with_state_of(&self, other: &Self) -> Self {
         let mut inner = Inner::clone(&self.inner);
@@ -339,7 +336,6 @@ impl Registry {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Returns the tools, in the order of registration.
     pub(super) fn tools(&self) -> impl ExactSizeIterator<Item = &Tool> {
         self.inner.tools.iter()
     }
@@ -449,7 +445,6 @@ impl Registry {
         self.run_call(call, InvokedArguments::Accepted(arguments), cx).await.into_result(call)
     }
 
-    /// Runs a call, and returns its outcome, the coercions of its arguments, and the questions for which it is suspended.
     pub(crate) async fn run_call(
         &self,
         call: &ToolCall,
@@ -469,8 +464,6 @@ impl Registry {
         }
     }
 
-    /// Returns the state of the registry that this tool may read: all state if the tool reads the context, or else the state that it
-    /// requires.
     #[cfg(feature = "runtime")]
     pub(crate) fn state_read_by(&self, tool: &Tool) -> Vec<StateValue> {
         if tool.reads_context() {
@@ -479,14 +472,13 @@ impl Registry {
         tool.requires().iter().filter_map(|key| self.inner.state.value(key).cloned()).collect()
     }
 
-    /// Returns the context with the state of this registry. State that the context has for the run takes precedence.
+    /// Adds the state of this registry. State that the context already has takes precedence.
     #[cfg(feature = "runtime")]
     pub(crate) fn context(&self, cx: &ToolContext) -> ToolContext {
         cx.over(&self.inner.state)
     }
 }
 
-/// Returns the error for a name that none of these tools has. The error suggests up to three similar names.
 pub(crate) fn unknown_among(tools: &[ToolDefinition], name: &str) -> UnknownTool {
     let names = || tools.iter().map(ToolDefinition::name);
     let mut suggestions = did_you_mean(name, names());

@@ -36,7 +36,7 @@ as_described! {
     [T: ResultSchema, S] HashMap<String, T, S> => HashMap<String, T::Described>;
 }
 
-/// The default of `OUTPUT`, for types that do not implement [`ResultSchema`]. `OUTPUT` is `true` for types that do.
+/// The default of `OUTPUT`, for types that do not implement [`ResultSchema`].
 pub trait NoOutputSchema {
     const OUTPUT: bool = false;
 }
@@ -99,7 +99,6 @@ impl<T> ResultOf<T> {
 }
 
 impl<T, E> ResultOf<Result<T, E>> {
-    /// Returns a marker for the type of the `Ok` value.
     pub fn value(self) -> ResultOf<T> {
         ResultOf::NEW
     }
@@ -117,7 +116,6 @@ impl<T> OutputOfValue<T> for ResultOf<T> {
 }
 
 impl<T: JsonSchema> ResultOf<T> {
-    /// Returns the schema of a type that schemars describes.
     pub fn schema(&self) -> Option<Value> {
         of::<T>()
     }
@@ -148,8 +146,8 @@ const MAX_INLINED: usize = 16 * 1024;
 
 /// Returns the output schema of a type that is an object or a list. Returns `None` for other types, whose values are sent only as text.
 ///
-/// In the schema of a list, definitions are inlined, except recursive ones, because FastMCP's client reads the subschema of the list
-/// without the definitions of the whole schema. If the inlined schema is longer than [`MAX_INLINED`], the definitions are not inlined.
+/// FastMCP's client reads the subschema of a list without the definitions of the whole schema. So the definitions in the schema of a list
+/// are inlined, except recursive ones, unless the inlined schema is longer than [`MAX_INLINED`].
 fn of<T: JsonSchema>() -> Option<Value> {
     let schema = generated::<T>(false);
     match schema.get("type").and_then(Value::as_str)? {

@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
-/// The schema of a type whose fields are flattened into another type. serde reads flattened fields from a buffer. The properties of the
-/// schema are marked, so that a type that cannot pass through the buffer is refused when the tool is registered.
+/// A type with the schema of `T`, whose fields are flattened into another type. serde reads flattened fields from a buffer, which some
+/// types cannot pass through. So the properties are marked with `x-buffered`, and a tool with such a type is refused when it is
+/// registered.
 #[derive(Debug)]
 pub struct Flattened<T: ?Sized>(PhantomData<T>);
 
@@ -45,8 +46,7 @@ fn buffered(mut schema: Schema) -> Schema {
     schema
 }
 
-/// Marks the schemas of an object's properties and of its other keys with `x-buffered`, also within alternatives. The recursion is at most
-/// as deep as the type.
+/// Marks the schemas of properties with `x-buffered`. The recursion is at most as deep as the type.
 fn mark(schema: &mut Map<String, Value>) {
     for (keyword, value) in schema {
         match (keyword.as_str(), value) {
@@ -66,9 +66,9 @@ fn mark(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Returns the keys that the fields of a flattened type have in the outer object, aliases included. Also returns whether serde removes all
-/// these keys from the object when it reads the type. serde removes the keys of a struct, so a flattened field that is read later does not
-/// find them. serde does not remove all keys of an enum.
+/// Returns the keys that the fields of a flattened type have in the outer object, aliases included, and whether serde removes all of them
+/// when it reads the type. serde removes the keys of a struct, so a flattened field that is read later does not find them. serde does not
+/// remove all keys of an enum.
 pub fn names_of<T: JsonSchema + ?Sized>() -> (Vec<String>, bool) {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let schema = T::_schemars_private_non_optional_json_schema(&mut generator).to_value();
@@ -77,7 +77,6 @@ pub fn names_of<T: JsonSchema + ?Sized>() -> (Vec<String>, bool) {
     (names, takes)
 }
 
-/// Maximum depth of alternatives and references in a type.
 const MAX_DEPTH: usize = 32;
 
 fn collect(
@@ -111,11 +110,10 @@ fn collect(
     }
 }
 
-/// The function [`names_of`] for the type of a flattened field.
 type NamesOf = fn() -> (Vec<String>, bool);
 
-/// A transform that compares the names of flattened fields with the other names of the object. If two fields have one name, serde gives the
-/// value to the first, and the second is missing in every call. So the schema is marked with `x-clash`, and the tool is refused.
+/// A transform that compares the names of flattened fields with the other names of the object. If two fields have the same name, serde
+/// gives the value to the first, and the second is missing in every call. So the schema is marked with `x-clash`, and the tool is refused.
 #[derive(Debug)]
 pub struct CompareNames {
     /// The names and aliases of the fields that are not flattened.
@@ -147,9 +145,9 @@ impl Transform for CompareNames {
     }
 }
 
-/// Converts a closed set with descriptions, which schemars writes as a `oneOf`, to one `enum`. If the set is the type of a map's keys,
-/// schemars keeps its members only if they are an `enum`. The descriptions stay in `x-variants`, from which the plan restores them. If an
-/// alternative is neither a constant nor an `enum`, the schema stays unchanged.
+/// Converts a `oneOf` of constants, with which schemars describes the variants of an enum, to one `enum` keyword. For the keys of a map,
+/// schemars keeps the variants only if they are an `enum`. The `oneOf` stays in `x-variants`, from which `Plan` restores it. A schema with
+/// other alternatives stays unchanged.
 pub fn closed_set(schema: &mut Schema) {
     let Some(Value::Array(variants)) = schema.get("oneOf") else { return };
     let word = |variant: &Value| match (variant.get("const"), variant.get("enum")) {

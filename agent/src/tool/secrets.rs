@@ -1,4 +1,5 @@
-//! Calls and messages without their secret arguments, as they may be shown or stored. All code that withholds secrets uses this module.
+//! Withholds the secret arguments of calls and messages, so that these can be shown or stored. All code that withholds secrets uses this
+//! module.
 #![allow(dead_code, reason = "which parts are used depends on the features")]
 
 use super::definition::ToolDefinition;
@@ -10,7 +11,7 @@ use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Filter that withholds the secret arguments of calls, by the definitions of their tools.
+/// A filter that withholds the secret arguments of calls. The definitions of the tools say which arguments are secret.
 ///
 /// If any tool has secrets, all arguments of a call of an unknown tool are withheld: the unknown name may be a misspelled name of a tool
 /// with secrets.
@@ -22,20 +23,18 @@ pub(crate) struct SecretArguments {
 }
 
 impl SecretArguments {
-    /// Creates the filter from lists of definitions. An argument is withheld if any definition of its tool marks it as secret.
+    /// Creates the filter. An argument is withheld if any definition of its tool marks it as secret.
     pub(crate) fn new(lists: impl IntoIterator<Item = Arc<[ToolDefinition]>>) -> Self {
         let mut secrets = Self { lists: Vec::new(), hides_unknown: false };
         lists.into_iter().for_each(|list| secrets.add(list));
         secrets
     }
 
-    /// Returns whether the filter was created from `list` alone.
     #[cfg(feature = "runtime")]
     pub(crate) fn are_of(&self, list: &Arc<[ToolDefinition]>) -> bool {
         matches!(&self.lists[..], [only] if Arc::ptr_eq(only, list))
     }
 
-    /// Adds a list of definitions, unless it was added before.
     pub(crate) fn add(&mut self, list: Arc<[ToolDefinition]>) {
         if !self.lists.iter().any(|known| Arc::ptr_eq(known, &list)) {
             self.hides_unknown |= list.iter().any(|tool| tool.plan().graph().has_secrets());
@@ -43,7 +42,6 @@ impl SecretArguments {
         }
     }
 
-    /// Returns all definitions of this tool.
     pub(crate) fn definitions<'a>(&'a self, tool: &'a str) -> impl Iterator<Item = &'a ToolDefinition> {
         self.lists.iter().flat_map(|list| list.iter()).filter(move |known| known.name() == tool)
     }
@@ -54,27 +52,23 @@ impl SecretArguments {
         self
     }
 
-    /// Returns whether any call can have arguments that are withheld.
     pub(crate) fn is_needed(&self) -> bool {
         self.hides_unknown
     }
 
-    /// Returns the plan with which the arguments of a tool are read; `None` for an unknown tool. If several lists define the tool, the plan
-    /// is from the list that was added last.
+    /// Returns the `Plan` of the tool's definition that was added last; `None` for an unknown tool.
     pub(crate) fn plan(&self, tool: &str) -> Option<&Plan> {
         let mut known = self.lists.iter().rev().flat_map(|list| list.iter());
         known.find(|known| known.name() == tool).map(ToolDefinition::plan)
     }
 
-    /// Returns whether a call of this tool can have arguments that are withheld.
     pub(crate) fn may_hide(&self, tool: &str) -> bool {
         let mut known = self.definitions(tool).peekable();
         self.hides_unknown
             && (known.peek().is_none() || known.any(|known| known.plan().graph().has_secrets()))
     }
 
-    /// Returns the arguments of a call of this tool without secrets; `None` if nothing has to be withheld. If `hides_unknown` is set, the
-    /// arguments of an unknown tool are withheld as a whole, unless they are an empty object.
+    /// Returns the arguments without secrets; `None` if nothing has to be withheld.
     pub(crate) fn value(&self, tool: &str, args: &Value) -> Option<Value> {
         if !self.hides_unknown {
             return None;
@@ -107,8 +101,8 @@ impl SecretArguments {
         Some(ToolCall::new(&*call.id, &*call.name, args))
     }
 
-    /// Returns two values: the message without secret arguments, and the ids of the calls whose arguments were withheld. A result message
-    /// contains arguments only if a person changed them. Returns `None` if nothing has to be withheld.
+    /// Returns the message without secret arguments, and the ids of the calls whose arguments were withheld; `None` if nothing has to be
+    /// withheld.
     pub(crate) fn message(&self, message: &Message) -> Option<(Message, Vec<String>)> {
         match message {
             Message::ToolResult(result) => {
@@ -151,7 +145,6 @@ impl SecretArguments {
         }
     }
 
-    /// Returns the message without secrets, or the message itself if nothing has to be withheld.
     pub(crate) fn shown(&self, message: &Arc<Message>) -> Arc<Message> {
         self.message(message).map_or_else(|| message.clone(), |(message, _)| Arc::new(message))
     }
@@ -197,8 +190,7 @@ impl Quoted {
 const MIN_SEARCHED: usize = 4;
 
 impl SecretArguments {
-    /// Returns the secrets of all calls in these messages, so that other texts can be searched for them. Leaves out secrets with fewer
-    /// than `MIN_SEARCHED` characters. Returns an empty list if `hides_unknown` is not set.
+    /// Returns the secrets of all calls in these messages, so that other texts can be searched for them.
     pub(crate) fn texts<'m>(&self, messages: impl IntoIterator<Item = &'m Arc<Message>>) -> Vec<String> {
         if !self.hides_unknown {
             return Vec::new();
@@ -231,7 +223,7 @@ impl SecretArguments {
             let graph = definition.plan().graph();
             if graph.has_secrets() {
                 texts.extend(secret_texts(graph, &args));
-                // Arguments that are a list are hidden as a whole. A secret in an object has a name, but any other item may be a secret.
+                // If the arguments are a list, any item may be a secret. Only the keys of an object tell which values are secret.
                 if let Value::Array(items) = &args {
                     texts.extend(items.iter().filter(|item| !item.is_object()).flat_map(all_texts));
                 }

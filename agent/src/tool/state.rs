@@ -75,7 +75,6 @@ impl Default for StateMap {
     }
 }
 
-/// A value of state. `any` contains an `Arc<T>`, where `T` is the type of the value.
 #[derive(Clone)]
 pub(crate) struct StateValue {
     any: Arc<dyn Any + Send + Sync>,
@@ -84,7 +83,7 @@ pub(crate) struct StateValue {
     pub(crate) address: usize,
 }
 
-/// The hasher of types. A `TypeId` already is a hash, which the hasher returns.
+/// A hasher that returns a `TypeId` unchanged, because it already is a hash.
 #[derive(Clone, Default)]
 struct TypeHasher(u64);
 
@@ -105,10 +104,6 @@ impl Hasher for TypeHasher {
 }
 
 impl StateMap {
-    /// Adds a value.
-    ///
-    /// # Errors
-    /// Returns the key of the type if there already is a value of this type.
     pub(crate) fn insert<T: ?Sized + Send + Sync + 'static>(
         &mut self,
         value: Arc<T>,
@@ -129,13 +124,11 @@ impl StateMap {
         self.values.get(&StateKey::of::<T>())?.any.downcast_ref::<Arc<T>>().map(|value| &**value)
     }
 
-    /// Returns the value of this type, if there is one.
     #[cfg(feature = "runtime")]
     pub(crate) fn value(&self, key: &StateKey) -> Option<&StateValue> {
         self.values.get(key)
     }
 
-    /// Returns all values, in an arbitrary order.
     #[cfg(feature = "runtime")]
     pub(crate) fn all(&self) -> impl Iterator<Item = &StateValue> {
         self.values.values()
@@ -166,7 +159,6 @@ impl StateMap {
         all
     }
 
-    /// Returns the values whose types are not in `others`.
     #[cfg(feature = "runtime")]
     pub(crate) fn without(&self, others: &Self) -> Self {
         if !others.values.keys().any(|key| self.values.contains_key(key)) {
@@ -177,7 +169,6 @@ impl StateMap {
         rest
     }
 
-    /// Returns the map without the value of type `T`.
     #[cfg(feature = "runtime")]
     pub(crate) fn without_type<T: 'static>(mut self) -> Self {
         if self.contains(&StateKey::of::<T>()) {

@@ -32,8 +32,7 @@ pub(crate) fn call_span(tool: &str, call_id: &str) -> Span {
     )
 }
 
-/// Logs a warning with the names, and never the values, of the arguments that were dropped because the tool does not have them. Does
-/// nothing if the tool has another rule for unknown keys.
+/// Logs a warning with the names, and never the values, of the arguments that were dropped because the tool does not have them.
 pub(crate) fn warn_of_dropped(tool: &Tool, coercions: &[Coercion], cx: &ToolContext) {
     /// Maximum number of names, and of characters in a name.
     const NAMES: usize = 10;
@@ -57,8 +56,6 @@ pub(crate) fn warn_of_dropped(tool: &Tool, coercions: &[Coercion], cx: &ToolCont
     tracing::warn!(tool, call, %keys, "arguments were dropped that the tool does not have");
 }
 
-/// Records the end of a call: its kind of error, its content if content is captured, and either the coercions of its arguments or the
-/// report that refused them.
 pub(crate) fn end_call(
     span: &Span,
     tool: &Tool,
@@ -106,21 +103,18 @@ pub(crate) fn end_refused_call(
     end_call(span, tool, arguments, outcome, Err(refused.as_ref()), cx);
 }
 
-/// Returns the text of a result as JSON: an object if the text is a JSON object, or else a string.
 fn result(outcome: &ToolOutcome) -> Value {
     let text = outcome.text();
     let object = serde_json::from_str(&text).ok().filter(Value::is_object);
     object.unwrap_or_else(|| Value::from(&*text))
 }
 
-/// Records the kind of error, if the outcome is an error.
 pub(crate) fn end_span(span: &Span, outcome: &ToolOutcome) {
     if outcome.is_error() {
         fail(span, outcome.code().unwrap_or("retry"));
     }
 }
 
-/// Records that the span's operation failed with this kind of error.
 pub(crate) fn fail(span: &Span, kind: &str) {
     span.record("error.type", kind);
     span.record("otel.status_code", "ERROR");

@@ -144,12 +144,11 @@ impl Tool {
         &self.options().policy
     }
 
-    /// Returns whether the tool is an assistant, so that each call is a run of this assistant.
+    /// Returns whether each call of the tool is a run of an assistant.
     pub(crate) fn is_of_assistant(&self) -> bool {
         self.options().of_assistant.is_some()
     }
 
-    /// Returns the data that the runtime needs to run the assistant behind this tool; `None` if the tool is not an assistant.
     #[cfg(feature = "durable-restate")]
     pub(crate) fn assistant_spec(&self) -> Option<&(dyn std::any::Any + Send + Sync)> {
         self.options().of_assistant.as_deref()
@@ -279,8 +278,7 @@ impl Tool {
         Ok(AcceptedArguments::new(shown, text, joined.coercions).with_whole(joined.value, checked))
     }
 
-    /// Returns the arguments as the tool's `prepare` changed them. Returns `None` if the tool has no `prepare`, if the text is not a JSON
-    /// object, or if nothing changed. A panic of `prepare` becomes an error.
+    /// Returns the text of the arguments that the tool's `prepare` changed; `None` if nothing changed.
     fn prepare(&self, arguments: &str) -> Result<Option<String>, ToolError> {
         let Some(prepare) = &self.options().prepare else { return Ok(None) };
         let text = if arguments.trim_start().is_empty() { "{}" } else { arguments };
@@ -305,9 +303,8 @@ impl Tool {
         self.body.call(arguments.for_body(), cx)
     }
 
-    /// Returns the content that the tool's `format_result` returns for a stored result. With the option `neutralizes`, control characters
-    /// and marks of chat templates in the content are made harmless. With the option `untrusted`, content that is not blank gets the
-    /// `<untrusted>` tags of the stored result. Returns `None` if the tool has no `format_result`, or if the function returns `None`.
+    /// Returns the content that the tool's `format_result` returns for a stored result. Blank content gets no `<untrusted>` tags, because
+    /// the registry shows the stored content instead.
     pub(crate) fn format_result(
         &self,
         args: &ToolArguments,
@@ -325,14 +322,11 @@ impl Tool {
         Some(shown)
     }
 
-    /// Returns whether the tool has a function that shows stored results in another form.
     #[cfg(feature = "runtime")]
     pub(crate) fn formats_results(&self) -> bool {
         self.options().format_result.is_some()
     }
 
-    /// Returns whether the model is asked at once when the application records a call with this result. The application made the call
-    /// outside of a run.
     pub(crate) fn triggers_follow_up(&self, args: &ToolArguments, result: &ToolResultMessage) -> bool {
         let options = self.options();
         options
@@ -374,8 +368,7 @@ impl Tool {
         Self { definition, ..self }.over_whole(|whole| whole.with_plan_defaults(defaults))
     }
 
-    /// Applies `change` to the definition with all arguments, and hides the hidden arguments in the changed definition. Does nothing if no
-    /// arguments are hidden.
+    /// Applies `change` to the definition that includes the hidden arguments, if there are any, and hides these arguments again.
     fn over_whole(
         mut self,
         change: impl FnOnce(ToolDefinition) -> Result<ToolDefinition, DefinitionError>,
@@ -472,7 +465,6 @@ impl Tool {
         Self { body: Arc::new(WrappedBody { inner: self.body, around, reads_context }), ..self }
     }
 
-    /// Returns the tool with `change` applied to the output of each completed call.
     pub(super) fn map_output(
         self,
         change: impl Fn(ToolOutput) -> ToolOutput + Clone + Send + Sync + 'static,
@@ -491,7 +483,6 @@ impl Tool {
         )
     }
 
-    /// Returns the tool with an argument hidden from the model.
     pub(super) fn hide(self, argument: HiddenArgument) -> Result<Self, DefinitionError> {
         let before = self.definition.plan().clone();
         let alone = [argument.clone()];

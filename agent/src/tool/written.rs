@@ -1,4 +1,4 @@
-//! A cache of the texts that providers' protocols write for a definition.
+//! A cache of the JSON text that each provider's protocol writes for a tool definition.
 
 #![allow(dead_code, reason = "only the protocols of providers write definitions")]
 
@@ -6,22 +6,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::schema::{Dialect, Size};
 
-/// A definition as a protocol writes it in requests.
+/// A tool definition as a provider's protocol writes it in requests.
 #[derive(Clone)]
 pub(super) struct WrittenTool {
     /// The name of the protocol's JSON form for tools, such as `anthropic`.
     pub(super) form: &'static str,
-    /// The dialect that was requested.
+    /// The dialect that was requested. It differs from `dialect` if the schema does not fit the requested dialect.
     pub(super) asked: Dialect,
     pub(super) text: Arc<str>,
-    /// The actual dialect of the text.
+    /// The dialect of `text`.
     pub(super) dialect: Dialect,
     /// The size of the tool's schema, which counts toward the limits of one request. It is zero unless `asked` is Anthropic's strict
     /// dialect.
     pub(super) size: Size,
 }
 
-/// The texts of a definition, one for each form and dialect that was requested.
+/// The cached texts of one definition, one for each `form` and requested dialect.
 #[derive(Default)]
 pub(super) struct WrittenTools(Mutex<Vec<WrittenTool>>);
 

@@ -35,7 +35,6 @@ impl UiChunk {
     }
 }
 
-/// A writer of the chunks of one event, in order.
 pub(super) struct ChunkWriter<'a> {
     pub(super) chunks: &'a mut Vec<UiChunk>,
     pub(super) run_id: &'a str,

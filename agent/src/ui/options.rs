@@ -104,8 +104,8 @@ pub struct UiData {
     pub data: Value,
     /// The id, for the AI SDK: a later part with the same name and id replaces this part. AG-UI sends no id.
     pub id: Option<String>,
-    /// Whether the part is only announced, without becoming a part of the message. It makes no difference for AG-UI, whose events do not
-    /// become parts of messages.
+    /// Whether the page receives the part without adding it to the message. AG-UI ignores this, because its events do not become parts of
+    /// messages.
     pub is_transient: bool,
 }
 
@@ -121,14 +121,13 @@ impl UiData {
         self
     }
 
-    /// Announces the part without adding it to the message.
+    /// Sends the part without adding it to the message.
     pub fn transient(mut self) -> Self {
         self.is_transient = true;
         self
     }
 }
 
-/// A function that returns the application's data for an event.
 type DataOfEvent = Arc<dyn Fn(&Event) -> Vec<UiData> + Send + Sync>;
 
 /// The options of an encoder or a server: which data of a run front ends receive, and what front ends may do.

@@ -10,7 +10,7 @@ use crate::tool::outcome::{OutcomeCode, ToolOutcome, ToolResult};
 use crate::tool::registry::Registry;
 use crate::tool::secrets::SecretArguments;
 
-/// Maximum size of the arguments of an unknown tool that are sent to a front end, in bytes. Longer arguments are cut, because no plan
+/// Maximum size of the arguments of an unknown tool that are sent to a front end, in bytes. Longer arguments are cut, because no schema
 /// checks them.
 pub(super) const MAX_UNKNOWN: usize = 4096;
 /// Maximum number of issues of one call that are sent to a front end.
@@ -30,7 +30,7 @@ pub(super) enum ShownEnd {
     Error(String),
 }
 
-/// A view of the values of a run for a front end. It depends only on the options and the plans of the tools.
+/// The conversion of a run's values to values for a front end. It depends only on the options and the definitions of the tools.
 #[derive(Clone)]
 pub(super) struct View {
     secrets: SecretArguments,
@@ -61,14 +61,12 @@ impl View {
         if self.options.args { self.input_to_decide(tool, args) } else { json!({}) }
     }
 
-    /// Returns the arguments of a call that a sub-agent made: an empty object if the options hide arguments. No plan of the tool is needed,
-    /// because the sub-agent's events contain no secrets.
+    /// Returns the arguments of a sub-agent's call. Nothing is withheld, because the sub-agent's events contain no secrets.
     pub(super) fn input_of_child(&self, args: &ToolArguments) -> Value {
         if self.options.args { value_or_text(args) } else { json!({}) }
     }
 
-    /// Returns the arguments of a call that a person decides on, without secrets, even if the options hide arguments. Long arguments of an
-    /// unknown tool are cut.
+    /// Returns the arguments of a call that a person decides on, without secrets, even if the options hide arguments.
     pub(super) fn input_to_decide(&self, tool: &str, args: &ToolArguments) -> Value {
         if let Some(less) = self.secrets.arguments(tool, args) {
             return value_or_text(&less);
@@ -83,8 +81,8 @@ impl View {
         self.secrets.definitions(tool).next().map(|definition| definition.parameters().clone())
     }
 
-    /// Returns the end of a call as it is sent to a front end. `ran` says whether the body of the tool ran, `sent` are the arguments of the
-    /// model, and `was_denied` says whether a person denied the call.
+    /// Returns the end of a call as it is sent to a front end. `ran` says whether the body of the tool ran, and `sent` are the arguments
+    /// of the model.
     pub(super) fn end(
         &self,
         result: &ToolResult,
@@ -127,7 +125,7 @@ impl View {
         }
     }
 
-    /// Returns the issues that the tool's plan finds in the arguments, without secrets. Returns no issues if the options hide arguments.
+    /// Returns the issues of the arguments, without secrets.
     fn issues(&self, tool: &str, sent: &ToolArguments) -> Vec<Value> {
         if !self.options.args {
             return Vec::new();
@@ -161,7 +159,6 @@ impl View {
         is_shown.then(|| content_value(content))
     }
 
-    /// Returns the shown form of the result of a tool that the provider ran.
     pub(super) fn provider_output(&self, output: &Value) -> Value {
         match self.options.results {
             ResultView::ForModel => output.clone(),
@@ -201,7 +198,6 @@ fn value_or_text(args: &ToolArguments) -> Value {
     }
 }
 
-/// Returns the longest beginning of the text with at most `max` bytes, followed by an ellipsis if the text was cut.
 pub(super) fn cut(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();
@@ -273,7 +269,6 @@ pub(super) fn is_web(url: &str) -> bool {
     scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http")
 }
 
-/// Returns a fixed sentence about an outcome, preceded by the code of the outcome if there is one.
 fn fixed_text(outcome: &ToolOutcome) -> String {
     let sentence = match outcome.kind() {
         Some(OutcomeKind::Retry) => "The tool asked for a better call.",

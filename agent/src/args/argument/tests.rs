@@ -1,4 +1,4 @@
-//! Tests that the value of a single parameter is the value that the tool receives, in every form of arguments.
+//! Tests that a parameter that is read alone has the value that the tool receives, however the model spelled the arguments.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -104,15 +104,13 @@ fn plan<T: JsonSchema>(policy: CoercionPolicy) -> Plan {
     Plan::for_type::<T>("t", PlanOptions::default().coercion(policy)).expect("a plan")
 }
 
-/// Asserts that the parameter `name` has the value `field`, both in the sent arguments and in their canonical form.
 fn is_field<T: DeserializeOwned + PartialEq + Debug>(plan: &Plan, sent: &str, name: &str, field: &T) {
     assert_eq!(plan.argument::<T>(sent, name).as_ref(), Ok(field), "{name} of {sent}");
     let checked = plan.parse::<Value>(sent).expect("valid").value.to_string();
     assert_eq!(plan.checked_argument::<T>(&checked, name).as_ref(), Ok(field), "{name} of {checked}");
 }
 
-/// Returns arguments with one item from each list. `choice` is the number of the combination. There are 5,184 combinations, the product of
-/// the lengths of all lists.
+/// Returns one of 5,184 spellings of the same arguments. `choice` is the number of a combination of one item from each list.
 fn spelled(mut choice: usize) -> String {
     let mut pick = |all: &[&str]| {
         let picked = all.get(choice % all.len()).copied().unwrap_or_default().to_owned();
@@ -150,7 +148,7 @@ fn a_parameter_is_the_field_of_the_tool_in_every_form() {
         // Tests every seventh combination. Each item of each list in `spelled` still occurs.
         for choice in (0..5184).step_by(7) {
             let sent = spelled(choice);
-            // Not every policy takes each of the forms.
+            // Not every policy accepts every spelling.
             let Ok(all) = plan.parse::<Everything>(&sent).map(|parsed| parsed.value) else { continue };
             read += 1;
             is_field(&plan, &sent, "amount", &all.amount);
@@ -197,7 +195,7 @@ fn roots_of_every_kind_have_parameters() {
     is_field(&flattened, sent, "path", &"x".to_owned());
     is_field(&flattened, sent, "size", &3_u64);
 
-    // Checks of a foreign schema, and keys that it does not name.
+    // A schema with conditions that does not come from a Rust type, and keys that it does not list.
     let schema = json!({
         "type": "object",
         "properties": {"kind": {"enum": ["mail", "call"]}, "minutes": {"type": "integer", "default": 10}},

@@ -1,4 +1,4 @@
-//! Values whose node is chosen by their content: tagged enums, unions, and values that must pass checks.
+//! Scans of values for which the schema has alternatives or checks: tagged enums, unions, and conditions such as `not` and `if`.
 
 use super::{Scan, ScanStep, ScanStop, UNDECIDED, byte, delimiter, misfit, skip_blank};
 use crate::args::plan::{CheckedSpec, NodeCheck, NodeId, NodeKind, PlanNode, VariantNames};
@@ -33,7 +33,6 @@ impl<'s> Scan<'s> {
         self.tagged_anywhere(tag, variants, names, node, start)
     }
 
-    /// Scans an object from its start, after searching it for the tag.
     #[inline(never)]
     fn tagged_anywhere(
         &mut self,
@@ -59,7 +58,7 @@ impl<'s> Scan<'s> {
         step
     }
 
-    /// Searches an object for the tag, starting at its first key. Returns the position after the value of the tag, and the value.
+    /// Searches an object for the tag. Returns the position after the value of the tag, and the value.
     fn tag(&self, tag: &str, mut at: usize) -> Result<(usize, &'s str), ScanStop> {
         loop {
             if byte(self.bytes, at) == b'}' {
@@ -77,7 +76,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans a value as the first alternative that it fits exactly. A reading along the plan would choose the same alternative.
+    /// Scans a value as the first alternative that it fits exactly. A reader would choose the same alternative.
     pub(super) fn union(&mut self, branches: &[NodeId], start: usize) -> ScanStep {
         let (depth, choices) = (self.depth, self.choices);
         let mut last = misfit(start);
@@ -96,7 +95,6 @@ impl<'s> Scan<'s> {
         Err(last)
     }
 
-    /// Scans a value along the base of `spec`, and once more for each of its checks.
     pub(super) fn checked(&mut self, spec: &'s CheckedSpec, start: usize) -> ScanStep {
         let (depth, choices) = (self.depth, self.choices);
         self.checked += 1;
@@ -132,7 +130,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Returns whether a value fits a node that is used only in checks. Such a node coerces nothing.
+    /// Returns whether a value fits the node of a check. Nodes of checks coerce nothing.
     fn is_fit(&mut self, node: NodeId, at: usize) -> Result<bool, ScanStop> {
         match self.value(node, at) {
             Ok(_) => Ok(true),

@@ -6,12 +6,12 @@ use std::hash::{BuildHasher, Hasher};
 /// Number of hashes that are compared one by one. If there are more, they are in a table.
 const FEW: usize = 8;
 
-/// The hashes of the keys so far. Two keys with equal hashes may still be different keys.
+/// Hashes of keys. Different keys may have equal hashes.
 #[derive(Default)]
 pub(super) struct KeyHashes {
     few: [u64; FEW],
-    /// A hash is stored at the first free index, starting at the index in its lower bits. 0 marks a free index. At most half of the table
-    /// is used.
+    /// A hash table with open addressing: the lower bits of a hash are the first index to try, and 0 marks a free index. At most half of
+    /// the table is used.
     table: Vec<u64>,
     count: usize,
 }
@@ -48,8 +48,8 @@ impl KeyHashes {
     }
 }
 
-/// Adds a hash, and returns `false` if the table has it already. The length of the table is a power of two. At least one item is 0, which
-/// marks a free index, so that the search ends.
+/// Adds a hash. Returns `false` if the table has it already. The length of the table is a power of two, and at least one item is 0, so
+/// that the search ends.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "the lower bits")]
 fn insert(table: &mut [u64], hash: u64) -> bool {

@@ -8,8 +8,8 @@ use crate::args::rounding;
 use crate::args::scalar::{Int, Num, int_from_text};
 use std::borrow::Cow;
 
-/// Number of bytes of a string after which the scan ends undecided, except within alternatives and checks. The arguments are then read
-/// along the plan. This avoids going through a long string twice, first by the scan and then by the reader.
+/// Number of bytes of a string after which the scan ends undecided, except within alternatives and checks. Without this limit, both the
+/// scan and the reader would go through a long string.
 const LONG_TEXT: usize = 512;
 
 impl<'s> Scan<'s> {
@@ -50,7 +50,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans a string to its end. `first` is the position of the first escape.
+    /// Scans a string with escapes. `first` is the position of the first escape.
     #[inline(never)]
     pub(super) fn escaped(&self, start: usize, first: usize) -> Result<(usize, bool), ScanStop> {
         let mut at = first;
@@ -67,7 +67,6 @@ impl<'s> Scan<'s> {
         Ok((at + 1, true))
     }
 
-    /// Scans a string from its quote.
     pub(super) fn string(&self, spec: &StrSpec, at: usize) -> ScanStep {
         let end = self.text_end(at + 1)?;
         if spec.is_plain && byte(self.bytes, end) == b'"' {
@@ -103,7 +102,6 @@ impl<'s> Scan<'s> {
         if has_escapes { Err(UNDECIDED) } else { Ok((end, self.slice(at + 1, end - 1)?)) }
     }
 
-    /// Scans a string that must equal one of the `words`.
     pub(super) fn closed(&self, words: &Words, node: &PlanNode, at: usize) -> ScanStep {
         if let Some(end) = words.end(self.bytes, at) {
             return Ok(end);
@@ -115,7 +113,6 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Returns the position after the digits that start at `at`.
     pub(super) fn digits(&self, mut at: usize) -> usize {
         loop {
             let length = leading_digits(word_at(self.bytes, at));
@@ -129,7 +126,7 @@ impl<'s> Scan<'s> {
     pub(super) fn integer(&self, spec: &IntSpec, start: usize) -> ScanStep {
         let end = self.digits(start + usize::from(byte(self.bytes, start) == b'-'));
         if let b'.' | b'e' | b'E' = byte(self.bytes, end) {
-            // `1.0` is an integer to a check.
+            // To a check, `1.0` is an integer, as in JSON Schema.
             return Err(if self.checked > 0 { UNDECIDED } else { misfit(end) });
         }
         let token = self.slice(start, end)?;
@@ -142,7 +139,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans a number. If the number may lose digits, the scan ends undecided.
+    /// Scans a number. Ends undecided if the number may lose digits.
     #[inline]
     pub(super) fn token(&self, start: usize) -> ScanStep {
         match FrequentValues::Numbers.end(self.bytes, start, word_at(self.bytes, start)) {

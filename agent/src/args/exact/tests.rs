@@ -4,7 +4,6 @@ use crate::args::policy::{PlanOptions, UnknownKeys};
 use crate::args::read;
 use serde_json::{Value, json};
 
-/// Returns the schemas of the comparison. Each value below is scanned and read with each of these schemas.
 fn schemas() -> Vec<Value> {
     let circle = json!({
         "type": "object",
@@ -206,8 +205,7 @@ fn a_long_text_is_scanned_only_in_alternatives() {
     assert!(!value_fits(either.graph(), root, "{}") && value_fits(either.graph(), root, r#"{"v":7}"#));
 }
 
-/// An object whose keys are all among the first 64 properties of its schema may still be refused. The object may lack a later property
-/// that is required, or have too few or too many entries.
+/// The fast path for the first 64 properties must also refuse an object that lacks a later property, or has a wrong number of entries.
 #[test]
 fn the_last_of_many_properties_and_their_number_count() {
     let names: Vec<String> = (0..65).map(|n| format!("p{n}")).collect();

@@ -1,9 +1,8 @@
-//! The formats in the schemas of Rust types. A text has a format if any of the types with this format reads the text.
+//! The formats in the schemas of Rust types. Several types share a format, so a text has the format if any of these types reads it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Returns whether a text certainly does not have a format. Returns `false` for a format that this
-/// function does not list.
+/// Returns whether a text certainly does not have a format. Returns `false` for a format that is not listed here.
 pub(crate) fn is_surely_not(format: &str, text: &str) -> bool {
     match format {
         "date" => !is_date(text),

@@ -1,4 +1,4 @@
-//! Traits and functions for generated code, which run the checks of a value and collect the findings.
+//! Traits and functions by which generated code runs the checks of `#[arg(validate = …)]` and collects their findings.
 
 #![cfg_attr(
     not(feature = "macros"),
@@ -20,14 +20,14 @@ use std::marker::PhantomData;
 /// Maximum length of a check's message, in characters; longer messages are cut.
 const MAX_PROBLEM: usize = 250;
 
-/// A type with checks. Generated code implements `read`, which runs none of the type's own checks, and `check`, which adds the findings of
-/// all of them.
+/// A type with checks. Generated code implements `read`, which does not run the type's own checks, and `check`, which runs them and adds
+/// their findings.
 pub trait CheckedType<'de>: Sized {
     fn read<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
     fn check(&self, findings: &mut FindingList);
 }
 
-/// Reads a value and runs its checks. A refused value is an error, unless the argument engine collects the findings.
+/// Reads a value and runs its checks. A refused value is an error, except while `collect` gathers all findings.
 pub fn checked<'de, T: CheckedType<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_newtype_struct(CHECKED, CheckedVisitor(PhantomData))
 }
@@ -45,15 +45,15 @@ impl<'de, T: CheckedType<'de>> Visitor<'de> for CheckedVisitor<T> {
         read_and_check(deserializer, false)
     }
 
-    /// Reads a value for the argument engine. While the engine collects findings, it calls this method instead of `visit_newtype_struct`.
-    /// The call shows that the value is not read from one of serde's buffers.
+    /// Reads a value that comes from the argument text, and not from a buffer of serde. `PlanDe` calls this method instead of
+    /// `visit_newtype_struct` while `collect` gathers all findings.
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
         read_and_check(deserializer, true)
     }
 }
 
-/// Reads a value and runs its checks. `certain` means that the argument engine itself reads the value, rather than serde from a buffer. The
-/// code that reads a value is large, so this function is compiled once for both visitor methods, and not inlined.
+/// Reads a value and runs its checks. `certain` means that the value comes from the argument text, and not from a buffer of serde. Not
+/// inlined, because the generated code that reads a value is large, and both visitor methods need it.
 #[inline(never)]
 fn read_and_check<'de, T: CheckedType<'de>, D: Deserializer<'de>>(
     deserializer: D,
@@ -78,14 +78,13 @@ fn refusal<E: Error>(found: &[CheckFinding]) -> E {
     E::custom(words.join("; "))
 }
 
-/// The findings of the checks of one value.
 #[derive(Debug, Default)]
 pub struct FindingList {
     found: Vec<CheckFinding>,
 }
 
 impl FindingList {
-    /// Runs the check of a field, and adds its findings. `steps` is the path from the value to the field.
+    /// Runs the check of a field. `steps` is the path from the value to the field.
     #[expect(clippy::needless_pass_by_value, reason = "generated code hands over a path")]
     pub fn field<V, M, F>(&mut self, steps: &[FindingStep], value: &V, check: F)
     where
@@ -100,7 +99,6 @@ impl FindingList {
         });
     }
 
-    /// Runs the check of the whole value, and adds its findings.
     #[expect(clippy::needless_pass_by_value, reason = "generated code hands over a path")]
     pub fn whole<V, M, F>(&mut self, value: &V, check: F)
     where
@@ -124,7 +122,6 @@ pub enum FindingStep {
     Made(Box<str>),
 }
 
-/// One mistake that a check found.
 #[derive(Debug)]
 pub(super) struct CheckFinding {
     pub(super) steps: Vec<FindingStep>,
@@ -147,7 +144,7 @@ impl CheckFinding {
         self
     }
 
-    /// Returns the message, preceded by the names of the steps that lead to its value. The names of the first `known` steps are left out.
+    /// Returns the message after the path to its value. The first `known` steps of the path are left out.
     pub(super) fn in_words(&self, known: usize) -> String {
         let names: Vec<&str> = self.steps.iter().skip(known).filter_map(FindingStep::name).collect();
         if names.is_empty() {
@@ -197,7 +194,6 @@ impl<V: ?Sized, F: NoFunction> FieldCheck<V, ()> for F {
     }
 }
 
-/// A function that can check a whole `V`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a check of a `{V}`",
     label = "write `fn(&{V}) -> Result<(), E>`",
@@ -290,7 +286,6 @@ impl<T> CheckFor<[T]> for Option<Vec<T>> {
     }
 }
 
-/// The return type of a check.
 #[diagnostic::on_unimplemented(
     message = "a check returns a `Result<(), E>`, not a `{Self}`",
     label = "returns a `{Self}`",
@@ -306,7 +301,6 @@ impl<E: CheckError> CheckOutcome for Result<(), E> {
     }
 }
 
-/// The error of a check.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the error of a check",
     label = "no text that a model could read",

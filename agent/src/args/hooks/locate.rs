@@ -1,4 +1,4 @@
-//! The issues of checks: finds the sent value that a finding is about.
+//! Turns the findings of checks into issues: finds the sent value that each finding is about.
 
 use super::LocatedFinding;
 use super::findings::FindingStep;
@@ -8,15 +8,15 @@ use crate::args::text::{push_index, push_segment, shown};
 use serde_json::Value;
 use std::{borrow::Cow, collections::HashMap};
 
-/// Number of consecutive characters of a secret that reveal the secret if a message contains them. If the secret is shorter, the message
-/// must contain all of it.
+/// Number of consecutive characters of a secret with which a message counts as revealing it. A shorter secret must be in the message as a
+/// whole.
 const MAX_SHARED: usize = 3;
 /// The text that replaces the message of a check if the message might reveal a secret.
 const REFUSED: &str = "refused by the tool's own check";
 
-/// Inserts the issues of checks (`placed`) and of types (`refused`) among the `issues` of the walk, in the order of the plan. `touched`
-/// has the paths of the values that were replaced before the checks ran. A finding is left out if its value is one of these values,
-/// contains one or lies in one, because the check did not see the sent value.
+/// Inserts the findings of checks (`placed`) and the refusals of types (`refused`) into `issues`, in the order of the schema. `touched`
+/// has the paths of values that were replaced before the checks ran. A finding about, around or inside such a value is left out, because
+/// the check did not see what was sent.
 pub(crate) fn report(
     graph: &Graph,
     sent: &str,
@@ -47,8 +47,8 @@ pub(crate) fn report(
         return;
     }
     let mut walked = std::mem::take(issues);
-    // The walk checks some formats only roughly. The issue of a type or check at the same path is more precise, so it
-    // replaces the issue of the walk. The code and the expected value of the replaced issue are kept.
+    // Some formats were checked only roughly so far. The refusal of a type or check at the same path is more precise, so it replaces the
+    // issue about the format. The code and the expected value of the replaced issue are kept.
     let mut said: HashMap<String, &mut Issue> =
         found.iter_mut().map(|(_, own)| (own.path.clone(), own)).collect();
     walked.retain(|issue| {
@@ -68,7 +68,6 @@ pub(crate) fn report(
     issues.extend(found.map(|(_, issue)| issue));
 }
 
-/// Returns whether the path `at` is `outer`, or lies below it.
 pub(crate) fn is_within(at: &str, outer: &str) -> bool {
     at.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -82,7 +81,7 @@ fn issue(graph: &Graph, sent: &Value, placed: LocatedFinding) -> Issue {
     let names_a_field = known > 0 && known == found.steps.len() && !graph.node(place.id).holds_secret;
     let secret = place.secret
         || graph.node(saw).holds_secret && may_tell_secret(graph, seen, names_a_field, &found.in_words(0));
-    // Steps for which the plan has no node cannot be part of the path, so their names stay in the message.
+    // Steps that the schema does not know cannot be part of the path, so their names stay in the message.
     let problem = if secret { REFUSED.to_owned() } else { found.in_words(known) };
     let mut issue = Issue::new(place.path, IssueCode::Value, problem);
     let scalar =
@@ -91,8 +90,8 @@ fn issue(graph: &Graph, sent: &Value, placed: LocatedFinding) -> Issue {
     issue
 }
 
-/// Returns whether the message of a check may reveal a secret of the value that the check received. A message that names a field without
-/// secrets reveals one only if it contains a part of a secret. If the value was not sent, the result is `true`.
+/// Returns whether the message of a check (`words`) may reveal a secret of the value that the check received. A message about a field
+/// without secrets reveals one only if it contains a part of a secret. Returns `true` if the value was not sent.
 fn may_tell_secret(graph: &Graph, seen: Option<&Value>, names_a_field: bool, words: &str) -> bool {
     let Some(seen) = seen else { return true };
     let secrets = secret_texts(graph, seen);
@@ -100,14 +99,13 @@ fn may_tell_secret(graph: &Graph, seen: Option<&Value>, names_a_field: bool, wor
     !secrets.is_empty() && (!names_a_field || secrets.iter().any(|secret| shares_part(&words, secret)))
 }
 
-/// Returns whether the lower-case text `words` contains `MAX_SHARED` consecutive characters of the secret, or all of a shorter secret.
 fn shares_part(words: &str, secret: &str) -> bool {
     let letters: Vec<char> = secret.trim().to_lowercase().chars().collect();
     let parts = letters.windows(letters.len().clamp(1, MAX_SHARED));
     !letters.is_empty() && parts.map(|part| part.iter().collect::<String>()).any(|part| words.contains(&part))
 }
 
-/// A node of the plan, with the sent value at the same path.
+/// A `PlanNode`, with the sent value at the same path.
 struct LocatedNode<'a> {
     graph: &'a Graph,
     id: NodeId,
@@ -126,8 +124,8 @@ impl<'a> LocatedNode<'a> {
         }
     }
 
-    /// Follows references to other nodes: to the inner node of a nullable node, or to the variant that the tag of the sent value names.
-    /// Stops at a union, an externally tagged enum, a node with checks, or a node that describes the value itself.
+    /// Moves from a nullable node to its inner node, and from a tagged enum to the variant that the tag of the sent value names. Stops at
+    /// any other node.
     fn enter(&mut self, depth: usize) {
         let node = self.graph.node(self.id);
         let next = match &node.kind {
@@ -207,18 +205,16 @@ impl<'a> LocatedNode<'a> {
     }
 }
 
-/// The order of issues in a report.
 struct Orders<'a> {
     graph: &'a Graph,
     sent: &'a Value,
-    /// The positions of an object's keys, by the path of the object.
+    /// The position of each key of an object, by the path of the object.
     positions: HashMap<String, HashMap<&'a str, usize>>,
 }
 
 impl<'a> Orders<'a> {
-    /// Returns a sort key, which yields the order of the walk: first unknown keys, then parameters as declared, then map
-    /// entries as sent. An issue of an object comes before the issues of its fields. The finding of a check (`checked`)
-    /// comes after the issues of the fields.
+    /// Returns a sort key for an issue. In each object, unknown keys come first, then parameters as declared, then map entries as sent. An
+    /// issue of an object comes before the issues of its fields. The finding of a check (`checked`) comes after them.
     fn of(&mut self, pointer: &str, checked: bool) -> Vec<usize> {
         let graph = self.graph;
         let mut out = Vec::new();

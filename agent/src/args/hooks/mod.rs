@@ -1,8 +1,6 @@
-//! Checks that tool authors write for typed values: `#[arg(validate = …)]`.
-//!
-//! A check is part of the type's `Deserialize`, so every serde format runs it. A refusal is an error that ends the reading. The argument
-//! engine, however, reports all refusals. After the first refusal, the engine reads the text again within [`collect`], where a value that a
-//! check refuses counts as valid and the findings are set aside. What is read there is dropped, so no refused value is accepted.
+//! Checks that tool authors write for typed values: `#[arg(validate = …)]`. A check is part of the type's `Deserialize`, in which the
+//! first refusal ends the reading. To report all refusals, the argument engine reads a refused text again within [`collect`], where
+//! findings are kept instead of being errors; what is read there is dropped.
 
 mod findings;
 mod locate;
@@ -24,35 +22,34 @@ pub(crate) const CHECKED: &str = "agent::Checked";
 /// Maximum number of findings that are kept; further findings are dropped.
 const MAX_FOUND: usize = 10_000;
 
-/// The findings that were set aside, or `None` outside of [`collect`].
+/// The findings so far, or `None` outside of [`collect`].
 type SetAside = Option<Vec<CheckFinding>>;
 
 thread_local! {
-    /// The findings of the current call of [`collect`] on this thread. The call lasts for one synchronous reading.
+    /// The findings of the current call of [`collect`], which is synchronous.
     static ASIDE: RefCell<SetAside> = const { RefCell::new(None) };
     /// Whether serde is trying alternatives one after the other. A refusal must then be an error, so that serde tries the next alternative.
     static SUSPENDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `reading` in a scope in which findings of checks are set aside instead of becoming errors.
+/// Runs `reading`. Meanwhile, findings of checks are kept in `ASIDE` instead of becoming errors.
 pub(crate) fn collect<R>(reading: impl FnOnce() -> R) -> R {
     let _before =
         CollectScope { aside: ASIDE.replace(Some(Vec::new())), suspended: SUSPENDED.replace(false) };
     reading()
 }
 
-/// Suspends [`collect`] until `resume` is called: findings become errors again. Only findings about values that the argument engine reads
-/// itself are still added to `ASIDE`. Returns `false` if `collect` was already suspended. After a panic, [`collect`] restores the state.
+/// Suspends [`collect`] until `resume` is called: findings become errors again, unless their value comes from the argument text itself,
+/// and not from a buffer of serde. Returns `false` if `collect` was already suspended. After a panic, [`collect`] restores the state.
 pub(crate) fn suspend() -> bool {
     !SUSPENDED.replace(true)
 }
 
-/// Ends the suspension that `suspend` began.
 pub(crate) fn resume() {
     SUSPENDED.set(false);
 }
 
-/// The state from before [`collect`]. Dropping this value restores the state, also after a panic.
+/// The state from before [`collect`], which dropping this value restores, even after a panic.
 struct CollectScope {
     aside: SetAside,
     suspended: bool,
@@ -65,9 +62,8 @@ impl Drop for CollectScope {
     }
 }
 
-/// Adds the findings to `ASIDE` within [`collect`], and returns them as the error elsewhere. While serde tries alternatives, findings that
-/// are not `certain` are also returned as the error. `certain` means that the argument engine itself reads the value, rather than serde
-/// from a buffer.
+/// Keeps the findings in `ASIDE` within [`collect`], and returns them as the error elsewhere. While serde tries alternatives, only
+/// `certain` findings are kept: those about values that come from the argument text, and not from a buffer of serde.
 fn put_aside(found: Vec<CheckFinding>, certain: bool) -> Result<(), Vec<CheckFinding>> {
     ASIDE.with_borrow_mut(|aside| match aside {
         Some(aside) if certain || !SUSPENDED.get() => {
@@ -79,17 +75,15 @@ fn put_aside(found: Vec<CheckFinding>, certain: bool) -> Result<(), Vec<CheckFin
     })
 }
 
-/// Sets aside the refusal of a type that parses its text itself, as `put_aside` does. Returns `false` if the refusal must be an error.
+/// Keeps the refusal of a type that parses its text itself, as `put_aside` does. Returns `false` if the refusal must be an error.
 pub(crate) fn put_aside_refusal(problem: &impl std::fmt::Display, certain: bool) -> bool {
     put_aside(vec![CheckFinding::named("", &problem.to_string())], certain).is_ok()
 }
 
-/// Returns the findings that were set aside, and removes them from `ASIDE`.
 fn take() -> Vec<CheckFinding> {
     ASIDE.with_borrow_mut(|aside| aside.as_mut().map(std::mem::take).unwrap_or_default())
 }
 
-/// A finding of a check, with the path and the node of the checked value.
 pub(crate) struct LocatedFinding {
     pub(crate) path: String,
     node: NodeId,
@@ -97,7 +91,7 @@ pub(crate) struct LocatedFinding {
     found: CheckFinding,
 }
 
-/// Moves the findings that checks have set aside (`put_aside`) to `placed`, as findings about the value at `path`.
+/// Moves the findings in `ASIDE` to `placed`, as findings about the value at `path`.
 #[cold]
 pub(crate) fn place(path: impl Fn() -> String, node: NodeId, secret: bool, placed: &mut Vec<LocatedFinding>) {
     let room = MAX_FOUND.saturating_sub(placed.len());

@@ -1,6 +1,5 @@
-//! Checks the entries of the arguments one by one, while further entries are still being received.
-//!
-//! The rules are those of the walk, except for the rules about the whole object (missing parameters, number of entries).
+//! Checks the top-level entries of arguments one by one, while further entries are still being received. The rules are those of `Walk`,
+//! except for the rules about the whole object, such as missing parameters.
 
 use super::outcome::{SUGGESTION_BUDGET, WalkState};
 use super::repair::{may_repair, repair_entry};
@@ -21,7 +20,7 @@ pub(crate) struct EarlyCheck {
     secret: bool,
 }
 
-/// The definition that the value of the latest key must fit.
+/// The schema that the value of the latest key must fit.
 #[derive(Clone, Copy)]
 enum Awaited {
     Nothing,
@@ -46,13 +45,13 @@ impl EarlyCheck {
         &self.issues
     }
 
-    /// Returns whether the value of the latest key may contain a secret. Before the first key, and for a key that is not a
-    /// property, returns whether the plan has any secret, because such a key may be a misspelled secret.
+    /// Returns whether the value of the latest key may contain a secret. A key that is not a property may be a misspelled secret. For such
+    /// a key, and before the first key, returns whether the tool has any secret.
     pub(crate) fn is_secret(&self) -> bool {
         self.secret
     }
 
-    /// Processes a key of the arguments. Returns the number of issues before this key.
+    /// Checks a key of the arguments. Returns the number of issues before this key.
     pub(crate) fn key(&mut self, key: &str) -> usize {
         let before = self.issues.len();
         self.awaited = Awaited::Nothing;
@@ -82,8 +81,7 @@ impl EarlyCheck {
         before
     }
 
-    /// Processes the value of the latest key. The caller has checked that `text` is JSON. Returns the number of issues
-    /// before this value.
+    /// Checks the value of the latest key. The caller has checked that `text` is JSON. Returns the number of issues before this value.
     pub(crate) fn value(&mut self, key: &str, text: &str) -> usize {
         let before = self.issues.len();
         let graph = self.plan.graph();
@@ -104,7 +102,7 @@ impl EarlyCheck {
         let Some(sent) = Document::read(text) else { return before };
         let mended = if self.may_repair { repair_entry(graph, node, key, &sent.root) } else { None };
         let wrapped = mended.as_ref().map(|(_, wrapped)| wrapped);
-        // Decoded text may nest too deeply to be parsed. In this case, the value is walked without repairs.
+        // JSON that was sent as a string may nest too deeply to be parsed. In this case, the value is checked without repairs.
         let mended = mended.as_ref().and_then(|(text, _)| Document::parse(text).ok());
         let document = mended.as_ref().unwrap_or(&sent);
         let shared = WalkState::new(graph, document.root.raw, None, false);
@@ -122,7 +120,7 @@ impl EarlyCheck {
     }
 }
 
-/// Returns whether a node accepts every string, so that a long string need not be read again.
+/// Returns whether a schema node accepts every string, so that a long string need not be read again.
 fn takes_any_text(kind: &NodeKind) -> bool {
     match kind {
         NodeKind::Any => true,

@@ -1,5 +1,6 @@
-//! The walks over whole values. While arguments are read, walks decide which branch of a union a value belongs to, and whether a value
-//! passes its checks. After a refusal, a walk finds every issue. Before this walk, the structure is repaired as far as the policy allows.
+//! Walks: comparisons of a value with the compiled schema. While arguments are read, walks decide which branch of a union a value belongs
+//! to, and whether a value passes checks such as `not`. After a refusal, the structure is repaired as far as the policy allows, and a walk
+//! finds every issue.
 
 mod early;
 mod outcome;
@@ -22,10 +23,9 @@ use super::policy::Rules;
 use super::wrapped::WrappedValues;
 use serde_json::{Value, json};
 
-/// Arguments that are not JSON, or that the plan refuses.
 pub(crate) struct RefusedArguments<'t> {
     pub(crate) issues: Vec<Issue>,
-    /// The number of all issues, of which only the first are kept.
+    /// The number of all issues, including those that are not kept in `issues`.
     pub(crate) count: usize,
     /// The sent arguments, after decoding and repairs. `None` if they are not JSON.
     pub(crate) sent: Option<std::borrow::Cow<'t, str>>,
@@ -38,7 +38,6 @@ pub(crate) struct RefusedArguments<'t> {
 }
 
 impl RefusedArguments<'_> {
-    /// Calls `look` with the parsed form of `sent`. Returns `None` if the arguments are not JSON.
     pub(crate) fn with_sent<T>(&self, look: impl FnOnce(&Doc<'_>) -> T) -> Option<T> {
         match (&self.document, &self.sent) {
             (Some(document), _) => Some(look(&document.root)),
@@ -48,15 +47,14 @@ impl RefusedArguments<'_> {
     }
 }
 
-/// Arguments in which the plan finds no issue, after repairs and coercions.
+/// Arguments that fit the `Plan` after repairs and coercions.
 pub(crate) struct Mended {
     /// The text to read instead of the sent text; `None` if the structure needed no repair.
     pub(crate) text: Option<String>,
     pub(crate) coercions: Vec<Coercion>,
 }
 
-/// Walks arguments that were refused while they were read. Returns the arguments, repaired if necessary,
-/// or all issues.
+/// Repairs arguments that were refused while they were read, or returns all their issues.
 pub(crate) fn diagnose<'t>(graph: &Graph, text: &'t str) -> Result<Mended, RefusedArguments<'t>> {
     let document = match Document::parse(text) {
         Ok(document) => document,
@@ -151,8 +149,7 @@ fn check<'t>(
         None => count += walk::collect(graph, root, &mut issues),
         Some(mended) => match Document::parse(mended) {
             Ok(document) => count += walk::collect(graph, &document.root, &mut issues),
-            // Decoded text may nest too deeply to be parsed. In this case, the arguments are
-            // walked without repairs.
+            // JSON that was sent as a string may nest too deeply to be parsed. In this case, the arguments are checked without repairs.
             Err(_) => count += walk::collect(graph, root, &mut issues),
         },
     }

@@ -17,7 +17,7 @@ pub(super) const SUGGESTION_BUDGET: usize = 200_000;
 /// The budget for checks in all walks over one text. Each check costs 1, and 1 for every 64 bytes of its value. Real tools need far less.
 const CHECK_BUDGET: usize = 300_000;
 
-/// A node, and the offset of its value in the text.
+/// A schema node, and the offset of a value in the text.
 type PlaceKey = (NodeId, usize);
 
 /// The state that all walks over one text share. All walked values are slices of the text, so a value is identified by its offset.
@@ -27,16 +27,16 @@ pub(crate) struct WalkState<'w> {
     /// The offset in `text` at which the arguments start. `None` if the walks start at a value inside the arguments, or if `text` is
     /// another text, for example a coerced value.
     root: Option<usize>,
-    /// Whether sets may have repeated items. This is `true` while the items of a set are coerced to be compared: comparing the items of
-    /// nested sets as well would multiply the work.
+    /// Whether lists with unique items may have repeated items. This is `true` while the items of such a list are coerced to be compared:
+    /// comparing nested lists as well would multiply the work.
     pub(super) silent: bool,
-    /// The choices by union and value. Without this map, a nested union would be tried again for every branch around it.
+    /// The chosen branch of each union for each value. Without this map, a nested union would be tried again for every branch around it.
     choices: RefCell<HashMap<PlaceKey, Choice, NameHash>>,
     /// The remaining part of [`SUGGESTION_BUDGET`].
     pub(super) suggestions: Cell<usize>,
     /// The remaining part of [`CHECK_BUDGET`].
     checks: Cell<usize>,
-    /// The current depth of the walks, in nodes.
+    /// The current depth of the walks, in schema nodes.
     pub(super) depth: Cell<usize>,
     /// Pairs of a node with checks and a value that passed them.
     passed: RefCell<HashSet<PlaceKey, NameHash>>,
@@ -50,8 +50,8 @@ pub(super) enum Choice {
         non_schema_coercion: bool,
         beyond_strict: bool,
     },
-    /// No branch fits. This branch has the fewest issues of those that accept the type of the value, or of all branches if none accepts it.
-    /// In the second case, `root_type_mismatch` is `true`.
+    /// No branch fits. `branch` has the fewest issues of those that accept the type of the value. If none accepts it, `branch` has the
+    /// fewest issues of all, and `root_type_mismatch` is `true`.
     Closest {
         branch: NodeId,
         count: usize,
@@ -59,18 +59,17 @@ pub(super) enum Choice {
         /// Whether there is a branch whose only issues are integers that exceed 64 bits or may have been rounded.
         but_for_width: bool,
     },
-    /// The union is exclusive (`oneOf`), but several branches fit the sent value or the coerced value. A branch counts, too, if its only
-    /// issues are integers that exceed 64 bits or may have been rounded.
+    /// The union is exclusive (`oneOf`), but several branches fit the sent value or the coerced value. A branch also counts as fitting if
+    /// its only issues are integers that exceed 64 bits or may have been rounded.
     Ambiguous,
-    /// Exactly one branch fits, as required, but the value has an object in which a key is given twice. A reader that keeps the other
-    /// value of this key may find that another branch fits.
+    /// One branch of an exclusive union fits, but an object in the value has a key twice. With the other value of this key, another branch
+    /// might fit.
     Doubled,
     /// The union has no branches.
     Nothing,
 }
 
 impl Choice {
-    /// Returns the branch that fits, or `None` if no branch was chosen.
     fn branch(&self) -> Option<NodeId> {
         match self {
             Choice::Fits { branch, .. } => Some(*branch),
@@ -80,8 +79,7 @@ impl Choice {
 }
 
 impl<'w> WalkState<'w> {
-    /// Creates the state for walks over a text. `root` is the arguments as a whole. It is `None` if the walks start at a value inside the
-    /// arguments, or if `text` is another text, for example a coerced value.
+    /// Creates the state. `root` is the arguments as a whole, or `None` if the walks start at any other value.
     pub(crate) fn new(
         graph: &'w Graph,
         text: &'w str,
@@ -102,7 +100,7 @@ impl<'w> WalkState<'w> {
         }
     }
 
-    /// Returns the state for walks over another text, with the remaining budgets and the depth of this state.
+    /// Returns the state for walks over another text, with the remaining budgets and the current depth.
     pub(super) fn another<'x>(&'x self, text: &'x str) -> WalkState<'x> {
         let other = WalkState::new(self.graph, text, None, self.silent);
         other.suggestions.set(self.suggestions.get());
@@ -116,8 +114,8 @@ impl<'w> WalkState<'w> {
         self.checks.set(other.checks.get());
     }
 
-    /// Subtracts from the budget the cost of one more check. Returns whether the budget allows the check. Without a budget, nested checks
-    /// could multiply.
+    /// Takes the cost of one more check from the budget. Returns whether the budget was sufficient. Without a budget, nested checks could
+    /// multiply.
     pub(super) fn may_check(&self, raw: &str) -> bool {
         let left = self.checks.get().checked_sub(1 + raw.len() / 64);
         self.checks.set(left.unwrap_or(0));
@@ -128,7 +126,6 @@ impl<'w> WalkState<'w> {
         self.passed.borrow_mut().extend(offset_in(self.text, raw).map(|at| (node, at)));
     }
 
-    /// Returns the branch that an earlier walk chose for a value, if the branch fits.
     fn chosen(&self, union: NodeId, raw: &str) -> Option<NodeId> {
         self.choices.borrow().get(&(union, offset_in(self.text, raw)?))?.branch()
     }
@@ -149,12 +146,11 @@ impl<'w> WalkState<'w> {
         }
     }
 
-    /// Returns whether `raw` is the text of the arguments as a whole.
     pub(super) fn is_root(&self, raw: &str) -> bool {
         self.root.is_some() && self.root == offset_in(self.text, raw)
     }
 
-    /// Subtracts from the budget the cost of comparing a text with this many candidates. Returns whether the budget allows the comparison.
+    /// Takes the cost of comparing a text with this many candidates from the budget. Returns whether the budget was sufficient.
     pub(super) fn may_suggest(&self, candidates: usize, sent: &str) -> bool {
         match self.suggestions.get().checked_sub(candidates.saturating_mul(sent.len().clamp(8, 64))) {
             Some(left) => {
@@ -165,9 +161,9 @@ impl<'w> WalkState<'w> {
         }
     }
 
-    /// Chooses the branch of a union for a value: the first branch that accepts the value unchanged, else the first branch that coerces the
-    /// value, else the closest branch. In an exclusive union, a branch that coerces by a stricter policy comes before the others, and the
-    /// choice can be [`Choice::Ambiguous`] or [`Choice::Doubled`].
+    /// Chooses the branch of a union for a value: the first branch that accepts the value unchanged, else the first branch that coerces
+    /// it, else the closest branch. In an exclusive union, a branch that fits under a stricter policy comes first, and the choice can be
+    /// [`Choice::Ambiguous`] or [`Choice::Doubled`].
     pub(super) fn choose(
         &self,
         node: &PlanNode,
@@ -252,8 +248,8 @@ impl WalkState<'_> {
         value.ok().map(|value| value.to_string())
     }
 
-    /// Coerces a value along `branch`, and returns whether at most one branch fits the result. A branch does not count if it must coerce
-    /// the result again, unless JSON Schema has the coercion (`1.0` to an integer).
+    /// Coerces a value along `branch`, and returns whether at most one branch fits the result. A branch that must coerce the result again
+    /// does not count, except for `1.0` as an integer, which JSON Schema allows.
     fn arrives_at_one(&self, branch: NodeId, branches: &[NodeId], doc: &Doc<'_>) -> bool {
         let Some(text) = self.arrived(branch, doc) else { return true };
         let Ok(document) = Document::parse(&text) else { return true };
@@ -268,8 +264,8 @@ impl WalkState<'_> {
     }
 }
 
-/// The judge for a reader of one text. The judge keeps the branches that a walk has chosen and the checks that values have passed, also
-/// for all values inside of the walked value. So these values need no walk of their own.
+/// Decides for a reader which branch of a union a value belongs to, and whether the value passes its checks. The results of a walk are
+/// kept for all values inside the walked value, too, so these values need no walk.
 pub(crate) struct TextJudge<'t> {
     graph: &'t Graph,
     text: &'t str,
@@ -280,10 +276,8 @@ pub(crate) struct TextJudge<'t> {
 
 #[derive(Default)]
 struct KnownValues {
-    /// The choices that walks have made for unions. The second map is for silent walks, which allow repeated items in sets (see
-    /// [`WalkState::silent`]).
+    /// The chosen branches of unions. The second map is for walks with [`WalkState::silent`].
     choices: [HashMap<PlaceKey, Choice, NameHash>; 2],
-    /// Pairs of a node with checks and a value that passed them.
     passed: HashSet<PlaceKey, NameHash>,
 }
 

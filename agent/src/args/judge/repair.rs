@@ -1,5 +1,5 @@
-//! The structural repairs of the lenient policy: JSON sent as text, a single value where an array is expected. The repairs
-//! edit the text, so every digit stays as it was sent.
+//! The structural repairs of the lenient policy: JSON that was sent as a string, and a single value where an array is expected. The
+//! repairs edit the text, so every digit stays as it was sent.
 
 use super::walk::{fits, inspect};
 use crate::args::coercion::{Coercion, CoercionRule, HIDDEN, recorded};
@@ -22,13 +22,12 @@ pub(super) fn repair(graph: &Graph, root: &Doc<'_>, log: &mut Vec<Coercion>) -> 
     repair.value(graph.root, root)
 }
 
-/// Returns whether the rules of at least one node allow a structural repair.
 pub(super) fn may_repair(graph: &Graph) -> bool {
     graph.nodes.iter().any(|n| n.rules.has(Rules::JSON_TEXT) || n.rules.has(Rules::WRAP_ONE))
 }
 
-/// Returns the repaired text of one entry of the arguments, and the values in it that were wrapped in a list. Returns `None`
-/// if nothing was repaired. The repairs are not recorded.
+/// Returns the repaired text of one top-level entry, and the values in it that were wrapped in a list. Returns `None` if nothing was
+/// repaired. The repairs are not recorded.
 pub(super) fn repair_entry(
     graph: &Graph,
     node: NodeId,
@@ -102,8 +101,8 @@ impl Repair<'_> {
         edit
     }
 
-    /// Returns the array or object that was sent as JSON text, with further repairs in it. Returns `None` if the text is not JSON of the
-    /// type that the node expects.
+    /// Returns the array or object that was sent as a JSON string, with further repairs in it. Returns `None` if the string is not JSON of
+    /// the expected type.
     fn decoded(&mut self, id: NodeId, text: &str) -> Option<String> {
         let document = Document::parse(text).ok()?;
         match (self.graph.kind(id), &document.root.shape) {
@@ -122,8 +121,8 @@ impl Repair<'_> {
         Some(self.value(id, &document.root).unwrap_or_else(|| text.to_owned()))
     }
 
-    /// Returns the repaired value for the first branch that accepts the value after its repair. Returns `None` if there is
-    /// no such branch, if the union accepts the value unchanged, or if all trials are used up.
+    /// Repairs the value for the first branch that accepts it afterwards. Returns `None` if there is no such branch, if the union accepts
+    /// the value unchanged, or if all trials are used up.
     fn union(&mut self, id: NodeId, branches: &[NodeId], doc: &Doc<'_>) -> Option<String> {
         if inspect(self.graph, id, doc, self.path.is_empty()).count == 0 {
             return None;
@@ -162,7 +161,7 @@ impl Repair<'_> {
     }
 }
 
-/// Returns the text of `doc` with the parts in `edits` replaced, or `None` if there are no edits.
+/// Returns the text of `doc` in which each value in `edits` has its new text, or `None` if there are no edits.
 fn spliced(doc: &Doc<'_>, edits: Vec<(&Doc<'_>, String)>) -> Option<String> {
     if edits.is_empty() {
         return None;

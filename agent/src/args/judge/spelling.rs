@@ -1,8 +1,6 @@
-//! Reads objects that a model wrote in the syntax of another language or of a broken chat template. The report can then offer the model
-//! the same call as JSON.
-//!
-//! The result is only offered, and never used as the arguments. Text that is cut short, or in which the end of a string is uncertain, is
-//! not read.
+//! Reads objects that a model wrote in the syntax of another language or of a broken chat template, so that the report can offer the same
+//! call as JSON. The result is only offered, and never used as the arguments. Text that is cut short, or in which the end of a string is
+//! uncertain, is not read.
 
 use crate::args::document::Document;
 use serde_json::{Map, Value};
@@ -13,14 +11,13 @@ const MAX_DEPTH: usize = 40;
 /// The quote that some chat templates write around texts.
 const QUOTE: &str = "<|\"|>";
 
-/// The JSON of the object that a text means, and the advice how to write the text as JSON.
+/// The JSON that a text probably means, and the advice for the model.
 pub(super) struct Respelled {
     pub(super) text: String,
     pub(super) hint: &'static str,
 }
 
-/// Reads a text that is not JSON. Returns `None` if the meaning of the text is uncertain, or if the text is longer than
-/// [`MAX_TEXT`].
+/// Reads a text that is not JSON. Returns `None` if the meaning is uncertain, or if the text is longer than [`MAX_TEXT`].
 pub(super) fn respelled(text: &str) -> Option<Respelled> {
     if text.len() > MAX_TEXT {
         return None;
@@ -32,7 +29,7 @@ pub(super) fn respelled(text: &str) -> Option<Respelled> {
     read(text).or_else(|| read_within(text))
 }
 
-/// Reads the only object in a text that has words before or after this object.
+/// Reads the only object in a text that has words before or after it.
 fn read_within(text: &str) -> Option<Respelled> {
     let (start, end) = (text.find('{')?, text.rfind('}')? + 1);
     let outside = [text.get(..start)?, text.get(end..)?];
@@ -56,12 +53,10 @@ fn read(text: &str) -> Option<Respelled> {
     is_whole.then(|| Respelled { text: value.to_string(), hint: reader.hint.unwrap_or_default() })
 }
 
-/// Returns whether a text is the word of another programming language for an absent value, such as `None`.
 fn is_nothing(text: &str) -> bool {
     ["None", "undefined", "nil", "NULL", "Null", "()"].contains(&text)
 }
 
-/// Returns the text inside a code fence, or the text itself if it has no fence.
 fn unfenced(text: &str) -> &str {
     let Some(inner) = text.strip_prefix("```").and_then(|text| text.strip_suffix("```")) else { return text };
     let (language, rest) = inner.split_once('\n').unwrap_or(("", inner));
@@ -85,7 +80,6 @@ enum Container {
     Call,
 }
 
-/// The result of reading a text in quotes.
 enum QuotedText {
     Text(String),
     /// The text has no certain end, or no certain meaning.
@@ -98,7 +92,6 @@ impl<'t> SpellingReader<'t> {
         SpellingReader { text, at: 0, hint: None, part_of: Container::Object }
     }
 
-    /// Reads the content of a container with `read`. Restores the outer container afterwards.
     fn within<T>(&mut self, around: Container, read: impl FnOnce(&mut Self) -> T) -> T {
         let before = std::mem::replace(&mut self.part_of, around);
         let out = read(self);
@@ -124,7 +117,7 @@ impl<'t> SpellingReader<'t> {
         found
     }
 
-    /// Skips blanks, comments, and escapes outside of strings.
+    /// Skips blanks, comments, and escapes such as `\n` outside of strings.
     fn blank(&mut self) {
         loop {
             let rest = self.rest();
@@ -144,7 +137,7 @@ impl<'t> SpellingReader<'t> {
         }
     }
 
-    /// Skips closing brackets that close nothing, and notes the mistake.
+    /// Skips closing brackets that close nothing.
     fn closers(&mut self) {
         self.blank();
         while matches!(self.peek(), Some('}' | ']')) {
@@ -246,7 +239,7 @@ impl<'t> SpellingReader<'t> {
         }
     }
 
-    /// Reads a value without quotes: a word or a number of JSON, a word of another language such as `True`, or a text.
+    /// Reads a value without quotes: a number or a word of JSON, a word of another language such as `True`, or a text.
     fn bare(&mut self) -> Option<Value> {
         let rest = self.rest();
         let end = rest.find([',', '{', '}', '[', ']', '"', '\'', '\n', '(', ')']).unwrap_or(rest.len());
@@ -374,7 +367,7 @@ impl<'t> SpellingReader<'t> {
         })
     }
 
-    /// Returns whether a quote ends its text, because the characters after it can only follow the end of a text.
+    /// Returns whether the quote that was just read ends its text, judging by the characters after it.
     fn is_end(&self, is_key: bool) -> bool {
         let rest = self.rest().trim_start();
         if is_key {

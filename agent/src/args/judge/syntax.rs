@@ -9,8 +9,8 @@ const AROUND: usize = 12;
 
 const WANTED: &str = "one complete JSON object";
 
-/// Returns the issue of a text that `serde_json` cannot read. `secret` means that no value in the text may be shown. `meant` is the advice
-/// for spellings that are not JSON, or empty.
+/// Returns the issue of a text that `serde_json` cannot read. `secret` means that no value in the text may be shown. `meant` is advice for
+/// text in the syntax of another language, and may be empty.
 pub(super) fn fault(text: &str, error: &serde_json::Error, secret: bool, meant: &'static str) -> Issue {
     let words = error.to_string();
     let issue = |path: String, code, problem: String| {
@@ -58,7 +58,6 @@ pub(super) fn fault(text: &str, error: &serde_json::Error, secret: bool, meant: 
     whole(format!("not valid JSON: {words}, near {}", quoted(&(before + &after), AROUND * 2)) + &hint)
 }
 
-/// Returns the advice for two objects in one text.
 fn second_call(words: &str, text: &str, at: usize) -> Option<&'static str> {
     let after = text.get(at..)?;
     let before = text.get(..at)?;
@@ -66,7 +65,6 @@ fn second_call(words: &str, text: &str, at: usize) -> Option<&'static str> {
     (words.starts_with("trailing characters") && begins).then_some("send one object in each call")
 }
 
-/// Returns the advice for a spelling of another language.
 fn spelling(text: &str, at: usize) -> Option<&'static str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let before = text.get(..at)?;
@@ -93,7 +91,6 @@ fn spelling(text: &str, at: usize) -> Option<&'static str> {
     })
 }
 
-/// Returns the advice for a character or an escape that a JSON string cannot contain.
 fn escape(words: &str) -> Option<&'static str> {
     if words.starts_with("control character") {
         Some("write a line break in a text as `\\n`, a tab as `\\t`")
@@ -104,7 +101,6 @@ fn escape(words: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns whether a text begins with a word that JSON does not have.
 fn is_prose(text: &str) -> bool {
     let is_word = |word: &str| {
         text.strip_prefix(word).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
@@ -112,7 +108,6 @@ fn is_prose(text: &str) -> bool {
     text.starts_with(char::is_alphabetic) && !["true", "false", "null"].into_iter().any(is_word)
 }
 
-/// Returns a text in backticks, on one line.
 fn quoted(text: &str, max: usize) -> String {
     let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("`{}`", cut(&plain, max).replace('`', "'"))

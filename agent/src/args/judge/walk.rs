@@ -1,4 +1,4 @@
-//! Walks a value along the plan and finds all issues of the value.
+//! Compares a value with a compiled schema, from the root node down, and finds all issues of the value.
 
 mod checked;
 mod choice;
@@ -27,11 +27,11 @@ use serde_json::Value;
 
 /// Maximum number of issues that are kept. Further issues are only counted.
 const MAX_KEPT: usize = 10_000;
-/// Maximum depth of a walk, in nodes. One value can count several times, for example as a nullable, a union and an object.
+/// Maximum depth of a walk, in schema nodes. One value can count several times, for example as a nullable, a union and an object.
 const MAX_NESTED: usize = 600;
 /// Maximum number of issues with suggestions. Reports show fewer issues, and a call with more issues is not corrected.
 const MAX_SUGGESTED: usize = 50;
-/// Maximum number of issues that list a closed set, because closed sets can be long.
+/// Maximum number of issues that list the allowed values, because the lists can be long.
 const MAX_ALLOWED_LISTS: usize = 100;
 
 #[derive(Clone, Copy, Default)]
@@ -40,16 +40,16 @@ pub(crate) struct WalkSummary {
     pub(crate) count: usize,
     /// The number of issues about numbers that are integers to JSON Schema, but exceed 64 bits or may have been rounded.
     pub(crate) unrepresentable: usize,
-    /// The number of issues about formats that the type of the argument checks itself. The message of the type is better.
+    /// The number of issues about formats that the Rust type checks itself, with a better message.
     pub(crate) for_the_type: usize,
     /// Whether the walked value itself, and not only a value in it, has the wrong type.
     pub(crate) root_type_mismatch: bool,
     /// Whether a value is accepted only by a coercion.
     pub(crate) coerced: bool,
-    /// Whether a value is accepted only by a coercion that JSON Schema does not have. The coercion of `1.0` to an integer does not
-    /// count, because JSON Schema has it, too.
+    /// Whether a value is accepted only by a coercion that JSON Schema does not have. `1.0` as an integer does not count, because JSON
+    /// Schema accepts it, too.
     pub(crate) non_schema_coercion: bool,
-    /// Whether a value is accepted only by a coercion that `strict` does not allow.
+    /// Whether a value is accepted only by a coercion that the policy `strict` does not allow.
     pub(crate) beyond_strict: bool,
 }
 
@@ -75,13 +75,13 @@ pub(super) fn collect(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) ->
     walk.found.count
 }
 
-/// Returns the summary of the issues and coercions of a value at a node. `root` means that the value is the arguments as a whole.
+/// Compares a value with a schema node. `root` means that the value is the arguments as a whole.
 pub(crate) fn inspect(graph: &Graph, node: NodeId, doc: &Doc<'_>, root: bool) -> WalkSummary {
     Walk::count(&WalkState::new(graph, doc.raw, root.then_some(doc), false), node, doc)
 }
 
-/// Returns the issues of a value at a node, and how many of them are about formats that the type checks itself. `secret` means that no
-/// issue may show a part of the value.
+/// Returns the issues of a value, and how many of them are about formats that the Rust type checks itself. `secret` means that no issue
+/// may show a part of the value.
 #[cfg(feature = "macros")]
 pub(crate) fn faults(graph: &Graph, node: NodeId, doc: &Doc<'_>, secret: bool) -> (Vec<Issue>, usize) {
     let (shared, mut issues) = (WalkState::new(graph, doc.raw, None, false), Vec::new());
@@ -92,8 +92,6 @@ pub(crate) fn faults(graph: &Graph, node: NodeId, doc: &Doc<'_>, secret: bool) -
     (issues, of_types)
 }
 
-/// Returns the summary of the issues and coercions of a value at a node. `shared` is the state of all walks over the text of the
-/// value.
 pub(crate) fn count(shared: &WalkState<'_>, node: NodeId, doc: &Doc<'_>) -> WalkSummary {
     Walk::count(shared, node, doc)
 }
@@ -132,13 +130,11 @@ impl<'w, 'o> Walk<'w, 'o> {
         walk.found
     }
 
-    /// Records that a value is accepted by a coercion that JSON Schema does not have.
     fn note_coercion(&mut self) {
         self.found.coerced = true;
         self.found.non_schema_coercion = true;
     }
 
-    /// Records a coercion that JSON Schema does not have. `beyond_strict` means that `strict` does not allow the coercion.
     fn note_coercion_beyond(&mut self, beyond_strict: bool) {
         self.note_coercion();
         self.found.beyond_strict |= beyond_strict;
@@ -175,7 +171,6 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// Returns whether the next issue may have suggestions.
     fn may_suggest(&self) -> bool {
         self.out.as_ref().is_some_and(|out| out.len() < MAX_SUGGESTED)
     }
@@ -184,7 +179,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         self.out.as_ref().is_some_and(|out| out.len() < MAX_ALLOWED_LISTS)
     }
 
-    /// Describes the sent value briefly. A value that may be a secret is described by its type alone.
+    /// Describes the sent value briefly. Shows only the type of a value that may be a secret.
     fn received(&self, node: Option<&PlanNode>, doc: &Doc<'_>) -> String {
         let holds =
             node.is_some_and(|n| n.holds_secret) && !matches!(doc.shape, Shape::Object(_) | Shape::Array(_));
@@ -206,7 +201,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         });
     }
 
-    /// Reports a value beyond a bound. Names the bound, even if it is only a bound of the type.
+    /// Reports a number beyond a bound. The issue names the bound even if it comes only from the Rust type.
     fn out_of_range(&mut self, problem: &str, id: NodeId, doc: &Doc<'_>) {
         self.add(IssueCode::Range, |walk, issue| {
             issue.problem = problem.into();
@@ -230,8 +225,8 @@ impl<'w, 'o> Walk<'w, 'o> {
             && inspect(self.graph, id, inner, false).count == 0
     }
 
-    /// Returns the value of an object's only entry, if the object is a needless wrapper: its key can be that of a wrapper (`takes_alone`),
-    /// and the value fits the node without the object. Returns `None` for null, at the root, and while issues are only counted.
+    /// Returns the value in a needless wrapper such as `{"value": 3}`: an object with one entry, whose value alone would fit the node.
+    /// Returns `None` for null, at the root, and while issues are only counted.
     pub(super) fn stands_alone<'e>(
         &self,
         id: NodeId,
@@ -246,7 +241,6 @@ impl<'w, 'o> Walk<'w, 'o> {
         is_alone.then_some(inner)
     }
 
-    /// Returns the advice to send a value without its container, if the value alone would fit.
     fn what_is_around(&self, id: NodeId, doc: &Doc<'_>) -> Option<&'static str> {
         match &doc.shape {
             Shape::Object(entries) if self.stands_alone(id, entries).is_some() => {
@@ -259,7 +253,6 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// Reports a wrong type with the most helpful message.
     fn wrong(&mut self, id: NodeId, doc: &Doc<'_>) {
         let problem = match (self.graph.kind(id), &doc.shape) {
             (_, Shape::Null) => "must not be null",
@@ -285,8 +278,8 @@ impl<'w, 'o> Walk<'w, 'o> {
         self.fault(IssueCode::Type, self.what_is_around(id, doc).unwrap_or(problem), id, doc);
     }
 
-    /// Reports a value outside of a closed set of words. `expected` is the node whose signature the issue shows, or `None` if the list of
-    /// words says more.
+    /// Reports a value that is none of the allowed `words`. `expected` is the node whose description the issue shows, or `None` if the
+    /// list of words says more.
     fn not_a_word<'a>(
         &mut self,
         expected: Option<NodeId>,
@@ -309,7 +302,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         });
     }
 
-    /// Checks a value at a node. Refuses the value if the walk is already [`MAX_NESTED`] nodes deep, because a deeper recursion might
+    /// Compares a value with a schema node. Refuses a value that is nested deeper than [`MAX_NESTED`] nodes, because the recursion might
     /// overflow the stack of the thread.
     pub(super) fn check(&mut self, id: NodeId, doc: &'w Doc<'_>) {
         let depth = self.shared.depth.get();
@@ -345,7 +338,7 @@ impl<'w, 'o> Walk<'w, 'o> {
                     self.wrong(id, doc);
                 }
                 Digits::Int(int) if spec.takes(int) => {}
-                // The foreign schema sets no bound that the number exceeds, but the number does not fit in 64 bits.
+                // The bounds of the JSON Schema allow the number, but the number does not fit in 64 bits.
                 digits if self.graph.foreign && spec.ends_before(digits, doc.is_negative()) => {
                     self.found.unrepresentable += 1;
                     self.fault(IssueCode::Type, "must fit in 64 bits", id, doc);
@@ -402,7 +395,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// Reports the first key that an object in the value has twice. Called at nodes that check a value as a whole.
+    /// Reports the first key that an object in the value has twice.
     fn repeated(&mut self, doc: &Doc<'_>) {
         if let Some(below) = doc.repeated_key() {
             self.add(IssueCode::Duplicate, |_, issue| {
@@ -412,8 +405,8 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// Coerces a value by the rules of the node, and records the coercion. Returns `None` if `coerce` does: the rules do not allow the
-    /// coercion, or the value cannot be coerced.
+    /// Coerces a value by the rules of the node, and records the coercion. Returns `None` if the rules do not allow a coercion of the
+    /// value.
     fn coerced<T>(
         &mut self,
         node: &PlanNode,
@@ -488,8 +481,8 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// Returns the advice for a word or a unit variant of the node that was sent as the key of an object, such as `{"Newest": {}}`.
-    /// Returns `None` for any other value, and while issues are only counted.
+    /// Returns the advice for an enum value that was sent as the key of an object, such as `{"Newest": {}}`. Returns `None` for any other
+    /// value, and while issues are only counted.
     pub(super) fn word_as_key(&self, id: NodeId, doc: &Doc<'_>) -> Option<&'static str> {
         let Shape::Object(entries) = &doc.shape else { return None };
         let [(key, inner)] = entries.as_slice() else { return None };
@@ -502,8 +495,6 @@ impl<'w, 'o> Walk<'w, 'o> {
             .then_some("send the name alone, without an object around it")
     }
 
-    /// Replaces the text of the last issue by `problem`, which says how to correct the value, and removes the suggestions of the issue.
-    /// Marks the issue as one that a corrected call can fix. Does nothing if `problem` is `None`.
     pub(super) fn advise(&mut self, problem: Option<&str>) {
         if let (Some(problem), Some(issue)) = (problem, self.out.as_mut().and_then(|out| out.last_mut())) {
             issue.problem = problem.to_owned();
@@ -560,7 +551,7 @@ impl<'w, 'o> Walk<'w, 'o> {
     }
 }
 
-/// Returns whether a text is JSON that fits a node. `root` means that the text is the arguments as a whole.
+/// Returns whether a text is JSON that fits a schema node. `root` means that the text is the arguments as a whole.
 pub(crate) fn fits(graph: &Graph, node: NodeId, text: &str, root: bool) -> bool {
     Document::parse(text).is_ok_and(|document| inspect(graph, node, &document.root, root).count == 0)
 }

@@ -1,12 +1,10 @@
-//! Refuses types in which two fields or two variants have the same name: serde reads only one of the two, so no call would fit the
-//! type.
+//! Refuses types in which two fields or two variants have the same name: serde reads only one of the two, so no call would fit the type.
 
 use super::error::{CompileResult, SchemaError};
 use crate::args::text::push_segment;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, HashSet};
 
-/// Refuses a schema made by schemars in which two fields, or two variants, have the same name.
 pub(super) fn refuse_clashes(root: &Value) -> CompileResult<()> {
     visit(root, root, &mut String::new())
 }
@@ -70,7 +68,7 @@ fn of_fields(root: &Value, map: &Map<String, Value>, pointer: &str) -> CompileRe
     let mut names: Vec<&str> = Vec::new();
     for (name, property) in properties {
         let aliases = property.get("x-aliases").and_then(Value::as_array).into_iter().flatten();
-        // An alias may be the same as the name of its own field, so the names of a field are counted without repetitions.
+        // An alias may repeat the name of its own field, so the names of a field are counted without repetitions.
         let own: BTreeSet<&str> = aliases.filter_map(Value::as_str).chain([name.as_str()]).collect();
         names.extend(own);
     }
@@ -81,8 +79,8 @@ fn of_fields(root: &Value, map: &Map<String, Value>, pointer: &str) -> CompileRe
             format!("has {}, one of them as an alias: rename one", twice(name, "fields")),
         ));
     }
-    // For a variant that holds one struct, serde takes the tag out before it reads the struct, so the struct would miss a field with
-    // the name of the tag.
+    // For a variant that contains one struct, serde removes the tag before it reads the struct, so a field with the tag's name would be
+    // missing.
     let tag = properties.iter().next().filter(|(_, schema)| schema.get("const").is_some());
     let target = map.get("$ref").and_then(Value::as_str).and_then(|to| root.pointer(to.strip_prefix('#')?));
     if let (Some((tag, _)), Some(target)) = (tag, target)
@@ -122,7 +120,7 @@ fn of_variants(map: &Map<String, Value>, pointer: &str) -> CompileResult<()> {
             Some(tag) => format!("{tag}: {alias}"),
             None => alias,
         });
-        // An alias may be the same as the name of its own variant, so the names of a variant are counted without repetitions.
+        // An alias may repeat the name of its own variant, so the names of a variant are counted without repetitions.
         names.extend(own.into_iter().chain(aliases).collect::<BTreeSet<_>>());
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! Compiles `allOf`, `anyOf` and `oneOf`: merges the parts of `allOf`, and multiplies out the alternatives.
+//! Compiles `allOf`, `anyOf` and `oneOf`: merges the schemas of `allOf`, and combines groups of alternatives to one list.
 
 use super::check::look_at_properties;
 use super::compile::{Compiler, MERGE_COST};
@@ -10,22 +10,19 @@ use super::union::tag_of;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Maximum depth of nested combinations.
 const MAX_NESTING: usize = 32;
-/// Maximum number of alternatives that result from combining groups of alternatives. Two groups of 10 would result in 100. A single group
-/// at the top level may have more.
+/// Maximum number of combinations of alternatives: two groups of 10 have 100. A single group at the top level may have more.
 const MAX_PRODUCT: usize = 64;
 
-/// Keywords that are not copied into [`Parts::plain`]. The parts of `allOf` are merged into it afterwards, and then `unevaluatedProperties`
-/// is added.
+/// Keywords that are not copied into [`Parts::plain`]. The schemas of `allOf` are merged into it later, and `unevaluatedProperties` is
+/// added after them.
 const APART: [&str; 6] = ["allOf", "anyOf", "oneOf", CLOSING, "$defs", "definitions"];
 const CLOSING: &str = "unevaluatedProperties";
 
-/// A schema, split into its plain part and its groups of alternatives.
+/// A schema, split into what applies to every value (`plain`) and groups of alternatives.
 struct Parts {
-    /// The part that applies to every value, whichever alternatives fit.
     plain: SchemaMap,
-    /// Groups of alternatives. A value has to fit at least one alternative of each group, and exactly one of an exclusive group.
+    /// A value has to fit at least one alternative of each group, and exactly one of an exclusive group.
     groups: Vec<Group>,
 }
 
@@ -33,11 +30,10 @@ struct Parts {
 struct Group {
     keyword: &'static str,
     options: Vec<Value>,
-    /// Whether the group is the `oneOf` of a foreign schema: a value that fits several options is refused.
+    /// Whether a value that fits several options is refused. The `oneOf` that schemars writes for an enum is not exclusive.
     exclusive: bool,
 }
 
-/// One schema for each combination of alternatives.
 struct Product {
     alternatives: Vec<Value>,
     exclusive: bool,
@@ -54,7 +50,7 @@ impl Compiler<'_> {
             parts.plain.shift_remove(CLOSING);
             self.unmodelled(CLOSING, "beside conditions on properties is not modelled")?;
         }
-        // The checks are compiled once for the whole schema, not for each alternative.
+        // The checks (`not`, `if`, …) are compiled once for the whole schema, not for each alternative.
         let checks = if parts.groups.is_empty() { None } else { parts.plain.shift_remove(CHECKS) };
         let Some(checks) = checks else { return self.alternatives(parts, keyword, map) };
         let mut apart = SchemaMap::from_iter([(CHECKS.to_owned(), checks)]);
@@ -73,8 +69,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// Returns the only part of `allOf` if no other keyword restricts the value. A `type` that the part has as well adds no restriction.
-    /// The part is not merged, because it may be a recursive reference.
+    /// Returns the only schema in `allOf`, if the keywords beside `allOf` restrict nothing more. That schema is not merged, because it may
+    /// be a recursive reference.
     pub(super) fn only_part<'m>(&self, map: &'m SchemaMap) -> Option<&'m Value> {
         let Value::Array(parts) = map.get("allOf")? else { return None };
         let [part] = &parts[..] else { return None };
@@ -89,7 +85,7 @@ impl Compiler<'_> {
         others.all(|(k, v)| k == "type" && target.get(k) == Some(v)).then_some(part)
     }
 
-    /// Splits a schema into its plain part and its groups of alternatives. Returns `None` if no value can fit.
+    /// Returns `None` if no value can fit the schema.
     fn parts(&self, map: &SchemaMap, depth: usize) -> CompileResult<Option<Parts>> {
         if depth > MAX_NESTING {
             return Err(self.error("allOf", "nests too deeply"));
@@ -109,7 +105,7 @@ impl Compiler<'_> {
             let Some(whole) = self.resolved(part)? else { return Ok(None) };
             let Some(mut part) = self.parts(&whole, depth + 1)? else { return Ok(None) };
             if self.foreign && part.plain.shift_remove(CLOSING).is_some() {
-                // `unevaluatedProperties` sees only the properties that this part evaluates, so the whole part becomes a check.
+                // After the merge, `unevaluatedProperties` would see the properties of all parts, so the whole part becomes a check.
                 push_check(&mut part.plain, whole);
             }
             let Some(merged) = self.merged(&plain, &part.plain)? else { return Ok(None) };
@@ -120,7 +116,7 @@ impl Compiler<'_> {
                 }
             }
         }
-        // `unevaluatedProperties` takes the properties of all parts together into account, so the keyword is added to the merged schema.
+        // The outer `unevaluatedProperties` sees the properties of all parts, so it is added after the merge.
         if let Some(closing) = map.get(CLOSING) {
             plain.insert(CLOSING.into(), closing.clone());
             if groups.is_empty() {
@@ -130,7 +126,7 @@ impl Compiler<'_> {
         Ok(Some(Parts { plain, groups }))
     }
 
-    /// Merges the plain part with each combination of alternatives: `base and (a or b)` is `(base and a) or (base and b)`.
+    /// Merges `plain` with each combination of alternatives: `plain and (a or b)` is `(plain and a) or (plain and b)`.
     fn product(&self, parts: Parts, depth: usize) -> CompileResult<Product> {
         let Parts { mut plain, mut groups } = parts;
         if groups.is_empty() {
@@ -218,13 +214,13 @@ impl Compiler<'_> {
         Ok(product)
     }
 
-    /// Resolves an option, and calls [`open`](Self::open) on the result. Returns `None` if no value can fit the option.
+    /// Returns `None` if no value can fit the option.
     fn opened(&self, option: &Value) -> CompileResult<Option<SchemaMap>> {
         Ok(self.resolved(option)?.map(|option| self.open(option)))
     }
 
-    /// Prepares a schema for a merge. In the merged schema, `unevaluatedProperties` would also take the properties of the other schema
-    /// into account. So if a foreign schema has this keyword, the keyword is removed, and a copy of the original schema becomes a check.
+    /// Prepares a schema for a merge. Its `unevaluatedProperties` would see the properties of the other schema after the merge. The
+    /// keyword is therefore removed, and the original schema becomes a check.
     pub(super) fn open(&self, mut option: SchemaMap) -> SchemaMap {
         if self.foreign && option.contains_key(CLOSING) {
             let whole = option.clone();
@@ -234,8 +230,8 @@ impl Compiler<'_> {
         option
     }
 
-    /// Returns the options of a group, including the options of nested groups. An option with an exclusive group inside is kept as one
-    /// option.
+    /// Returns the options of a group. An option with alternatives inside is replaced by its combinations, unless a group inside is
+    /// exclusive.
     fn options(&self, group: &Group, depth: usize) -> CompileResult<Vec<SchemaMap>> {
         let mut out = Vec::with_capacity(group.options.len());
         for option in &group.options {
@@ -264,8 +260,8 @@ impl Group {
     }
 }
 
-/// Returns whether the evaluated properties do not depend on which alternatives fit: all alternatives name the same properties, or only one
-/// alternative can fit.
+/// Returns whether `unevaluatedProperties` has the same meaning whichever alternatives fit: all alternatives name the same properties, or
+/// only one alternative can fit.
 fn look_at_the_same(alternatives: &[SchemaMap]) -> bool {
     let names = |schema: &SchemaMap| -> Option<BTreeSet<String>> {
         if ["allOf", "anyOf", "oneOf", "$ref"].iter().any(|k| schema.contains_key(*k)) {

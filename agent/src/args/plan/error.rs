@@ -1,9 +1,8 @@
-//! The error for a schema that cannot become a plan.
+//! The error for a schema that cannot be compiled to a `Plan`.
 
 use std::error::Error;
 use std::sync::Arc;
 
-/// The result of compiling a schema or a part of a schema.
 pub(super) type CompileResult<T> = Result<T, SchemaError>;
 
 /// The error for an invalid or unsupported schema. It occurs when a tool is defined, never when a tool is called.

@@ -1,5 +1,5 @@
-//! The last steps of compiling, when every schema is a node: placeholders are replaced, nodes are marked, and
-//! plans that cannot work are refused.
+//! The last steps of compiling a schema, after all nodes exist: placeholders are replaced, nodes get their flags, and schemas that cannot
+//! be used are refused.
 
 use super::frequent::FrequentValues;
 use super::node::{NodeId, NodeKind, PlanNode};
@@ -24,8 +24,7 @@ pub(super) fn takes_objects(nodes: &[PlanNode], id: NodeId, depth: usize) -> boo
 }
 
 pub(super) fn settle(mut id: NodeId, slots: &HashMap<NodeId, NodeId>) -> NodeId {
-    // A placeholder leads to the node of its schema, which may be another placeholder. A placeholder that leads to itself ends the chain.
-    // The limit is for a longer cycle.
+    // A placeholder may lead to another placeholder. The limit ends a cycle of placeholders.
     for _ in 0..MAX_CHAIN {
         match slots.get(&id) {
             Some(next) if *next != id => id = *next,
@@ -42,8 +41,7 @@ pub(super) enum Chain {
     TooLong,
 }
 
-/// Marks every node that accepts null. Fails if a chain of alternatives within alternatives is a circle or
-/// too long.
+/// Marks every node that accepts null. Fails if alternatives within alternatives form a circle or nest too deeply.
 pub(super) fn mark_nulls(nodes: &mut [PlanNode]) -> Result<(), Chain> {
     #[derive(Clone, Copy, PartialEq)]
     enum VisitState {
@@ -95,8 +93,7 @@ pub(super) fn mark_nulls(nodes: &mut [PlanNode]) -> Result<(), Chain> {
     Ok(())
 }
 
-/// Clears `null_absent` of each property that accepts null at any depth of its alternatives. Called only for
-/// foreign schemas.
+/// Clears `null_absent` of each property that accepts null, possibly through alternatives at any depth.
 pub(super) fn keep_nulls(nodes: &mut [PlanNode]) {
     let takes_null: Vec<bool> = nodes.iter().map(|node| node.takes_null).collect();
     for node in nodes {
@@ -108,7 +105,7 @@ pub(super) fn keep_nulls(nodes: &mut [PlanNode]) {
     }
 }
 
-/// Returns whether a value that serde buffers may contain a 128-bit integer. Serde buffers alternatives and
+/// Returns whether a value that serde buffers may contain a 128-bit integer. Serde buffers the values of tagged and untagged enums, and of
 /// the `flattened` nodes.
 pub(super) fn carries_wide(nodes: &[PlanNode], flattened: impl Iterator<Item = NodeId>) -> bool {
     let alternatives = nodes
@@ -129,7 +126,6 @@ pub(super) fn carries_wide(nodes: &[PlanNode], flattened: impl Iterator<Item = N
     false
 }
 
-/// Copies the frequent values of each node to the properties with this node.
 pub(super) fn mark_frequent(nodes: &mut [PlanNode]) {
     let frequent: Vec<FrequentValues> = nodes.iter().map(|node| node.kind.frequent()).collect();
     for node in nodes {

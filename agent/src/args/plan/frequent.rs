@@ -1,4 +1,4 @@
-//! Short, frequent values, which are recognized from a few bytes of the text.
+//! Recognizes short, frequent values in JSON text by comparing a few bytes at once.
 #![expect(clippy::inline_always, reason = "a few instructions for most of the values in arguments")]
 
 use super::token::{
@@ -6,7 +6,7 @@ use super::token::{
 };
 use crate::args::rounding::SAFE_DIGITS;
 
-/// The values that a node accepts without coercion and that are recognized from at most 24 bytes of the text.
+/// The values of a parameter that need no coercion and are recognized from at most 24 bytes of JSON text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FrequentValues {
     Nothing,
@@ -19,17 +19,17 @@ pub(crate) enum FrequentValues {
     Bools,
 }
 
-/// A range of integers of 64 bits, all of which a node accepts.
+/// A range of 64-bit integers, all of which are accepted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IntegerRange {
     min: i64,
     max: i64,
-    /// A number of digits, at most 18. Every integer without a sign that has no more digits than this is in the range.
+    /// Every integer without a sign and with at most this many digits is in the range. At most 18.
     free_digits: usize,
 }
 
 impl IntegerRange {
-    /// Creates the range from its ends. It is empty if `min` is greater than `max`.
+    /// Creates the range. It is empty if `min` is greater than `max`.
     pub(super) fn new(min: i64, max: i64) -> IntegerRange {
         let is_free =
             |digits: &u32| min <= 0 && 10_i64.checked_pow(*digits).is_some_and(|next| next - 1 <= max);
@@ -43,7 +43,7 @@ impl IntegerRange {
 }
 
 impl FrequentValues {
-    /// Returns the position after the value at `at`, or 0 if the value is not one of these values. `head` has the eight bytes from `at` on.
+    /// Returns the position after the value at `at`, or 0 if the value is not recognized. `head` is the eight bytes from `at` on.
     #[inline(always)]
     pub(crate) fn end(self, text: &[u8], at: usize, head: u64) -> usize {
         match self {
@@ -88,7 +88,7 @@ impl IntegerRange {
         if ends && length > 0 && is_in_range(length) { at + length } else { 0 }
     }
 
-    /// Returns the length of the integer at the start of `head` if it is in the range and `head` also has the comma after it, and else 0.
+    /// Returns the length of the integer at the start of `head`; 0 unless it is surely in the range and the comma after it is in `head`.
     #[inline(always)]
     pub(crate) fn short_length(self, head: u64) -> usize {
         let length = leading_digits(head);
@@ -105,16 +105,15 @@ impl IntegerRange {
     }
 }
 
-/// Returns the length of the number at the start of `head`, the next eight bytes of the text, if `head` also has the comma after
-/// the number, and else 0.
+/// Returns the length of the number at the start of `head`, the next eight bytes of the text; 0 unless the comma after it is in `head`.
 #[inline(always)]
 pub(crate) fn short_number(head: u64) -> usize {
     let length = leading_number(head);
     if length.wrapping_sub(1) < WORD - 1 && byte_of(head, length) == b',' { length } else { 0 }
 }
 
-/// Returns the position after a number that starts at `at` and has at most [`SAFE_DIGITS`] bytes and no exponent, and 0 for any other text.
-/// Text that only resembles a number, such as `1-2`, counts as one: `serde_json` refuses it later.
+/// Returns the position after the number at `at`, or 0 if it has an exponent or more than [`SAFE_DIGITS`] bytes. Text that only resembles
+/// a number, such as `1-2`, counts as a number: `serde_json` refuses it later.
 #[inline(always)]
 fn number_end(text: &[u8], at: usize, head: u64) -> usize {
     let (mut length, mut after) = (leading_number(head), head);

@@ -10,7 +10,6 @@ use std::collections::{HashMap, HashSet};
 
 /// Maximum depth of a schema. `serde_json` limits only the depth of text, not of values that code builds.
 const MAX_DEPTH: usize = 256;
-/// Maximum number of values in a schema.
 const MAX_VALUES: usize = 500_000;
 /// The built-in metaschemas with their addresses. The vocabularies of 2020-12 are joined to one schema. Both schemas allow unknown keys,
 /// as the specification does.
@@ -19,8 +18,7 @@ const METASCHEMAS: [(&str, &str); 2] = [
     ("https://json-schema.org/draft/2020-12/schema", include_str!("metaschemas/2020-12.json")),
 ];
 
-/// Returns the document with every reference as a pointer from its root. The metaschemas to which the document refers are added to its
-/// definitions.
+/// Returns the document with every reference as a pointer from its root, and with the metaschemas that it refers to.
 pub(super) fn with_pointers(root: &Value, lone_references: bool) -> CompileResult<Cow<'_, Value>> {
     check_size(root)?;
     let mut places = Places { lone_references, ..Places::default() };
@@ -37,8 +35,7 @@ pub(super) fn with_pointers(root: &Value, lone_references: bool) -> CompileResul
     Ok(Cow::Owned(out))
 }
 
-/// Adds metaschemas to the definitions of the document: those that the document refers to but does not contain. Returns whether any were
-/// added.
+/// Adds the metaschemas that the document refers to but does not contain. Returns whether any were added.
 fn with_metaschemas(document: &mut Value, places: &Places) -> bool {
     let Some(map) = document.as_object_mut() else { return false };
     let Value::Object(definitions) = map.entry("$defs").or_insert_with(|| Map::new().into()) else {
@@ -56,8 +53,7 @@ fn with_metaschemas(document: &mut Value, places: &Places) -> bool {
     any
 }
 
-/// Refuses schemas that are too deep or too large. This check uses no recursion; the passes after it may recurse, because the depth is
-/// then bounded.
+/// Refuses schemas that are too deep or too large, without recursion. All later passes may recurse, because the depth is then limited.
 fn check_size(root: &Value) -> CompileResult<()> {
     let (mut open, mut count) = (vec![(root, 0)], 0);
     while let Some((value, depth)) = open.pop() {
@@ -77,7 +73,7 @@ fn check_size(root: &Value) -> CompileResult<()> {
     Ok(())
 }
 
-/// The schema resource (a term of JSON Schema) to which a schema belongs.
+/// A schema resource, as JSON Schema calls it: the root, or a schema with an `$id`, and everything inside.
 #[derive(Clone, Default)]
 struct SchemaResource {
     base: String,
@@ -88,8 +84,8 @@ struct SchemaResource {
 #[derive(Default)]
 struct Places {
     lone_references: bool,
-    /// Whether references have to be rewritten: one of them is not a pointer from the root of the document, or the document contains
-    /// another resource, from which pointers may start.
+    /// Whether references have to be rewritten: one of them is not a pointer from the root of the document, or a schema inside has an
+    /// `$id`, so that pointers may start there.
     rewrite: bool,
     /// Pointers to resources, by URI.
     resources: HashMap<String, String>,
@@ -97,7 +93,6 @@ struct Places {
     anchors: HashMap<(String, String), String>,
     /// The number of occurrences of a `$dynamicAnchor`, by its name.
     dynamic: HashMap<String, usize>,
-    /// The metaschemas that the document refers to.
     wanted: HashSet<&'static str>,
 }
 
@@ -139,8 +134,8 @@ fn holds(keyword: &str, value: &Value) -> Holds {
 }
 
 impl Places {
-    /// Returns the resource of a schema: a new one if the schema has an `$id`, or else the resource `around` it. An `$id` does not count
-    /// if it is a fragment (`#…`), or if it is next to a `$ref` and the dialect ignores all keywords there (`lone_references`).
+    /// Returns the resource of a schema: a new one if the schema has an `$id`, or else the resource `around` it. A fragment (`#…`) is an
+    /// anchor, not an `$id`. With `lone_references`, an `$id` next to a `$ref` is ignored like all other keywords.
     fn place(&self, map: &Map<String, Value>, pointer: &str, around: &SchemaResource) -> SchemaResource {
         let id = map.get("$id").and_then(Value::as_str);
         let beside_reference = self.lone_references && map.contains_key("$ref");
@@ -253,7 +248,6 @@ impl Places {
         name.is_empty() || name.starts_with('/') || self.dynamic.get(name).is_none_or(|count| *count == 1)
     }
 
-    /// Returns the pointer to the target of a reference.
     fn target(
         &self,
         reference: &str,
@@ -282,8 +276,8 @@ impl Places {
     }
 }
 
-/// Calls `visit` for each value of the keywords of a schema, with the pointer to the value and whether it is known to be a schema. Skips
-/// data, such as the members of `enum`.
+/// Calls `visit` for each value below a keyword that may be a schema, with its pointer and whether it certainly is one. Skips data, such
+/// as the members of `enum`.
 fn each_below<'v>(
     map: &'v Map<String, Value>,
     pointer: &mut String,

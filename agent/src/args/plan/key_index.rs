@@ -3,16 +3,14 @@
 use super::node::Prop;
 use super::token::{WORD, before_bare_quote, word_at};
 
-/// A table of the names and aliases of parameters.
-///
-/// The table does not change after the plan is compiled, so sent keys cannot make lookups slower.
+/// A hash table of the names and aliases of parameters. Sent keys are not added, so they cannot make lookups slower.
 #[derive(Debug)]
 pub(super) struct KeyIndex {
-    /// The entries of the table. The number of entries is a power of two, and at least half of the entries are empty.
+    /// The number of entries is a power of two. At least half of the entries are empty.
     places: Box<[KeyPlace]>,
 }
 
-/// An entry of the table: a name, in the form that is compared with the bytes of a text.
+/// An entry of the table: a name or an alias, or nothing.
 #[derive(Clone, Debug)]
 struct KeyPlace {
     ends: [u64; 2],
@@ -46,8 +44,8 @@ impl KeyIndex {
         KeyIndex { places }
     }
 
-    /// Returns the index of the property whose key is at a position of a text, and the position after the key and its colon. `None` does
-    /// not mean that the key is unknown: the key may be long, an alias, or written in an unusual way.
+    /// Finds the property whose key is at a position of a JSON text. Returns its index, and the position after the colon. `None` does not
+    /// mean that the key is unknown: it may be long, an alias, or written with escapes or blanks.
     #[inline]
     pub(super) fn written_at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
         if text.get(at) != Some(&b'"') {
@@ -55,8 +53,8 @@ impl KeyIndex {
         }
         let start = at + 1;
         let head = word_at(text, start);
-        // The first quote may be escaped, and then it does not end the key. In this case, the text before the quote ends with a backslash
-        // and matches no name.
+        // The first quote may be escaped, and then does not end the key. The text before it ends with a backslash, and matches no name in
+        // the table.
         let (head, tail, length) = match before_bare_quote(head) {
             WORD => {
                 let more = before_bare_quote(word_at(text, start + WORD));
@@ -78,7 +76,6 @@ impl KeyIndex {
         }
     }
 
-    /// Returns the index of the first property with this name or alias.
     #[inline]
     pub(super) fn find(&self, key: &str, props: &[Prop]) -> Option<usize> {
         let mut at = hash(key.as_bytes());
@@ -93,7 +90,7 @@ impl KeyIndex {
     }
 }
 
-/// Returns a hash of all bytes of a name: of its first and last eight bytes, and in a long name also of the bytes between them.
+/// Returns a hash of all bytes of a name. For a name of at most 16 bytes, it is the [`short_hash`].
 #[inline]
 fn hash(key: &[u8]) -> usize {
     let [head, tail] = ends(key);
@@ -111,7 +108,6 @@ fn ends(key: &[u8]) -> [u64; 2] {
     [word_at(key, 0), if key.len() > WORD { word_at(key, key.len() - WORD) } else { 0 }]
 }
 
-/// Returns a hash of the first and the last eight bytes of a name.
 #[inline]
 fn short_hash(head: u64, tail: u64, length: usize) -> usize {
     index(mixed(head ^ (length as u64).rotate_right(8), tail))

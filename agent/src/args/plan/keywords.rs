@@ -1,26 +1,24 @@
-//! The keywords that a schema may use.
+//! The keywords of JSON Schema: their allowed values, and how two schemas with the same keyword are merged.
 
 use super::error::SchemaError;
 use super::node::Notes;
 use serde_json::{Map, Value, json};
 
-/// A schema as a map of its keywords.
 pub(super) type SchemaMap = Map<String, Value>;
 
-/// The key of the list of checks in a schema. Keywords of foreign schemas do not start with a null character.
+/// An internal keyword: the list of assertions that become `NodeCheck`s. Keywords of users cannot begin with a null character.
 pub(super) const CHECKS: &str = "\0checks";
-/// The keyword of a check that is a schema. A value must also fit this schema.
+/// An internal keyword of an assertion: a schema that a value must also fit.
 pub(super) const ALSO: &str = "\0also";
-/// The key of a list of properties that only checks refer to. These properties are not unknown keys.
+/// An internal keyword: the names of properties that only `NodeCheck`s mention. These names are not unknown keys.
 pub(super) const KNOWN: &str = "\0known";
 
 /// Keywords of older drafts that no current draft has. They are refused, because an author who uses them expects them to be checked.
 const REFUSED: [&str; 3] = ["disallow", "extends", "divisibleBy"];
 
-/// Keywords that are only annotations.
 const NOTES: [&str; 4] = ["description", "default", "examples", "deprecated"];
 
-/// Settings that the macros write for the plan.
+/// Extensions by which the macros configure parameters and variants.
 const SETTINGS: [&str; 11] = [
     "x-aliases",
     "x-buffered",
@@ -35,23 +33,21 @@ const SETTINGS: [&str; 11] = [
     "x-word",
 ];
 
-/// Returns whether a keyword is only an annotation: one of JSON Schema, or an extension (`x-…`) that is not one of our settings.
+/// Returns whether a keyword is only an annotation: one of JSON Schema, or an extension (`x-…`) that is not in [`SETTINGS`].
 pub(super) fn is_note(keyword: &str) -> bool {
     NOTES.contains(&keyword) || (keyword.starts_with("x-") && !SETTINGS.contains(&keyword))
 }
 
-/// Returns the annotations of a schema.
 pub(super) fn notes(schema: &Value) -> Notes {
     let Some(map) = schema.as_object() else { return Notes::new() };
     map.iter().filter(|(k, _)| is_note(k)).map(|(k, v)| (k.clone(), v.clone())).collect()
 }
 
-/// Adds a check, so that a value must also fit this schema.
+/// Adds a check: a value must also fit `schema`.
 pub(super) fn push_check(map: &mut SchemaMap, schema: SchemaMap) {
     add_check(map, Value::Object(SchemaMap::from_iter([(ALSO.to_owned(), Value::Object(schema))])));
 }
 
-/// Adds a check to a schema, unless the schema already has it.
 pub(super) fn add_check(map: &mut SchemaMap, check: Value) {
     match map.get_mut(CHECKS) {
         Some(Value::Array(checks)) if checks.contains(&check) => {}
@@ -62,20 +58,17 @@ pub(super) fn add_check(map: &mut SchemaMap, check: Value) {
     }
 }
 
-/// A keyword that can change what is accepted.
+/// A keyword that can change which values a schema accepts.
 pub(super) struct Keyword {
     name: &'static str,
-    /// The type whose values the keyword restricts, or `None` for a keyword of all types.
     restricted: Option<&'static str>,
     value: ValueForm,
-    /// Used to merge two schemas that both have the keyword, with different values.
     pub(super) merge: MergeRule,
-    /// Whether the keyword is modelled only in foreign schemas. In the schemas of types, it is refused, except for values that restrict
-    /// nothing, and for `not` with a closed set.
+    /// Whether the keyword is refused in the schema of a Rust type. A value that restricts nothing, and a `not` that only lists values,
+    /// are allowed there.
     only_foreign: bool,
 }
 
-/// The values that a keyword may have.
 #[derive(Clone, Copy)]
 enum ValueForm {
     Any,
@@ -93,26 +86,22 @@ enum ValueForm {
     Schemas,
     NamesByKey,
     SchemasByKey,
-    /// A schema or a list of names for each key.
     DependenciesByKey,
 }
 
-/// The value of a keyword in a schema that is merged from two.
+/// The rule for the value of a keyword when two schemas are merged that both have it.
 #[derive(Clone, Copy)]
 pub(super) enum MergeRule {
-    /// The larger of the two values.
     Larger,
-    /// The smaller of the two values.
     Smaller,
     /// The entries of both lists, without repeats.
     Entries,
     /// Always this flag, whatever the two values are.
     Fixed(bool),
-    /// In a foreign schema, the second value becomes a check; in the schema of a type, the two values are a conflict.
+    /// The second value becomes a check. In the schema of a Rust type, two values are a conflict.
     Check,
-    /// The two values are a conflict.
     Conflict,
-    /// `merge` has a rule for this keyword alone.
+    /// The rule is in `merge_own`.
     Own,
     /// The value of the outer schema.
     Outer,
@@ -130,7 +119,6 @@ const fn foreign(name: &'static str, value: ValueForm, merge: MergeRule) -> Keyw
     Keyword { name, restricted: None, value, merge, only_foreign: true }
 }
 
-/// All keywords that the plan models. Those of one type are next to each other.
 const KEYWORDS: [Keyword; 41] = [
     of("object", "properties", ValueForm::Object, MergeRule::Own),
     of("object", "required", ValueForm::Names, MergeRule::Entries),
@@ -178,7 +166,6 @@ const KEYWORDS: [Keyword; 41] = [
 /// The types that have keywords of their own.
 pub(super) const TYPES: [&str; 4] = ["object", "array", "string", "number"];
 
-/// Returns what is known about a keyword, or `None` if the plan does not model the keyword.
 pub(super) fn modelled(name: &str) -> Option<&'static Keyword> {
     KEYWORDS.iter().find(|keyword| keyword.name == name)
 }
@@ -239,7 +226,6 @@ impl ValueForm {
         }
     }
 
-    /// Returns the end of the error message for a value that does not have this form.
     fn words(self) -> &'static str {
         match self {
             ValueForm::Any => "may have any value",

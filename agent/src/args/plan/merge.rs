@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// The reason why two schemas cannot be merged.
 pub(super) struct Conflict {
     pub(super) keyword: String,
     pub(super) reason: String,
@@ -16,8 +15,8 @@ fn conflict<T>(keyword: &str, reason: &str) -> Result<T, Conflict> {
     Err(Conflict { keyword: keyword.into(), reason: reason.into() })
 }
 
-/// Merges `a` and `b`. Returns `None` if no value can fit both. For schemas of types, only the merged schema is closed: a flattened struct
-/// does not refuse the fields of the outer struct. For foreign schemas, `additionalProperties` has the meaning of JSON Schema.
+/// Merges the outer schema `a` with `b`. Returns `None` if no value can fit both. Unless `foreign`, `additionalProperties: false` of a
+/// flattened struct does not refuse the fields of the outer struct.
 pub(super) fn merge(a: &SchemaMap, b: &SchemaMap, foreign: bool) -> Result<Option<SchemaMap>, Conflict> {
     let (mut a, mut b) = (Cow::Borrowed(a), Cow::Borrowed(b));
     let mut apart = Vec::new();
@@ -64,7 +63,7 @@ pub(super) fn merge(a: &SchemaMap, b: &SchemaMap, foreign: bool) -> Result<Optio
                 Merged::Part => push_part(&mut out, json!({ keyword.as_str(): new })),
                 Merged::Nothing => return Ok(None),
             },
-            // The annotations of `a`, the outer schema, are kept, because the outer schema describes the value more specifically.
+            // The annotations of `a` are kept, because the outer schema describes the value more specifically.
             MergeRule::Outer => {}
         }
     }
@@ -76,7 +75,6 @@ pub(super) fn merge(a: &SchemaMap, b: &SchemaMap, foreign: bool) -> Result<Optio
 
 const SAME_PLACE: &str = "cannot be merged with another of the same place";
 
-/// The result of merging the values of one keyword.
 enum Merged {
     /// The merged value has replaced the first value.
     Kept,
@@ -86,7 +84,6 @@ enum Merged {
     Nothing,
 }
 
-/// Merges the values of a keyword that has a rule of its own ([`MergeRule::Own`]).
 fn merge_own(keyword: &str, old: &mut Value, new: &Value, foreign: bool) -> Result<Merged, Conflict> {
     match keyword {
         "properties" | "patternProperties" => merge_properties(old, new),
@@ -118,7 +115,7 @@ fn merge_own(keyword: &str, old: &mut Value, new: &Value, foreign: bool) -> Resu
                 old.extend(new.iter().cloned());
             }
         }
-        // In a foreign schema, a format is only an annotation, so two formats do not conflict.
+        // If `foreign`, a format is only an annotation, so two formats do not conflict.
         "format" if !foreign => return conflict(keyword, SAME_PLACE),
         "format" | "const" => {}
         _ => return conflict(keyword, SAME_PLACE),
@@ -130,8 +127,8 @@ const NAMES: [&str; 2] = ["properties", "patternProperties"];
 const CLOSING: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
 const ITEMS: [&str; 3] = ["prefixItems", "items", "additionalItems"];
 
-/// Takes `keywords` out of a schema and returns them as a separate schema. That schema repeats the properties under `names` without
-/// restrictions, because the keywords depend on these names.
+/// Moves `keywords` to a schema of their own. It also gets the properties under the keywords `names`, with any value, so that
+/// `additionalProperties` does not apply to them.
 fn taken_out(schema: &mut Cow<'_, SchemaMap>, names: &[&str], keywords: &[&str]) -> SchemaMap {
     let mut out = SchemaMap::new();
     for keyword in names {
@@ -147,7 +144,6 @@ fn taken_out(schema: &mut Cow<'_, SchemaMap>, names: &[&str], keywords: &[&str])
     out
 }
 
-/// Adds a part to `allOf`, so that a value must also fit this part.
 pub(super) fn push_part(out: &mut SchemaMap, part: Value) {
     match out.get_mut("allOf") {
         Some(Value::Array(parts)) => parts.push(part),
@@ -194,8 +190,8 @@ fn closes_over(closed: &SchemaMap, other: &SchemaMap) -> bool {
     !open && more
 }
 
-/// Returns whether a merge would change the meaning of `items`. The keyword applies to the items after the `prefixItems` of its own schema;
-/// after a merge, the keyword would also skip the `prefixItems` of the other schema.
+/// Returns whether a merge would change the meaning of `items`. The keyword applies to the items after the `prefixItems` of its own
+/// schema; after a merge, the keyword would also skip the `prefixItems` of the other schema.
 fn mixes_items(a: &SchemaMap, b: &SchemaMap) -> bool {
     let silent = |schema: &SchemaMap| !ITEMS.iter().any(|k| schema.contains_key(*k));
     let list = |schema: &SchemaMap| {
@@ -205,7 +201,7 @@ fn mixes_items(a: &SchemaMap, b: &SchemaMap) -> bool {
     !(silent(a) || silent(b) || same || list(a) && list(b))
 }
 
-/// Returns the types that both lists allow: a single type as a string, several types as a list; `None` if no type is allowed by both.
+/// Returns the types that both `type` keywords allow: a single type as a string, several types as a list.
 fn common_types(a: &Value, b: &Value) -> Option<Value> {
     let list = |v: &Value| -> Vec<String> {
         match v {

@@ -71,16 +71,15 @@ pub struct Plan {
     graph: Arc<Graph>,
 }
 
-/// The content of a plan: its nodes, options and schemas, and the texts that are made from the nodes.
+/// The content of a [`Plan`], shared by its clones: the nodes, options and schemas, and texts made from the nodes.
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<PlanNode>,
     pub(crate) notes: Vec<Notes>,
-    /// Names of shared definitions, for recursive references.
+    /// The names of referenced definitions, needed to write recursive references.
     pub(crate) names: HashMap<NodeId, String>,
     pub(crate) root: NodeId,
     /// The node that accepts any value.
     pub(crate) any: NodeId,
-    /// The definitions of an object with any entries, and of a list with any items.
     pub(crate) any_object: ObjectSpec,
     pub(crate) any_array: ArraySpec,
     pub(crate) options: PlanOptions,
@@ -88,13 +87,11 @@ pub(crate) struct Graph {
     /// The validator of the keywords that the nodes do not model, if the schema has such keywords.
     pub(crate) whole: Option<Whole>,
     schema: Value,
-    /// The schema that schemars generated for a type.
+    /// The schema that schemars generated, if the plan was made from a type.
     source: Option<Value>,
-    /// The one-line form of each node, made when it is first needed.
+    /// The accepted values of each node in one line of text, such as `integer 1..50`.
     pub(crate) signatures: Vec<OnceLock<String>>,
-    /// One line for each parameter, made when it is first needed.
     pub(crate) parameters: OnceLock<Vec<String>>,
-    /// The lines of `parameters`, joined to one text.
     pub(crate) parameter_lines: OnceLock<String>,
 }
 
@@ -113,8 +110,7 @@ impl Graph {
         &self.notes[id.0 as usize]
     }
 
-    /// Returns the handling of a key that an object neither lists nor has a schema for. `is_root` means that the object is the arguments as
-    /// a whole.
+    /// Returns the handling of a key that is not in the schema of an object. `is_root` means that the object is the arguments as a whole.
     pub(crate) fn unlisted(&self, object: &ObjectSpec, is_root: bool) -> UnlistedKey {
         match self.options.unknown_keys() {
             UnknownKeys::Keep if object.rest == AdditionalProperties::Unspecified => UnlistedKey::Kept,
@@ -123,8 +119,8 @@ impl Graph {
         }
     }
 
-    /// Returns the canonical spelling of a key, by which the keys of an object are compared. In a map with integer keys, two spellings of
-    /// one integer are the same key. A key of a foreign schema is returned unchanged.
+    /// Returns the spelling by which a key is compared with the other keys of an object. Only the schemas of Rust types have maps with
+    /// integer keys, in which `01` is the same key as `1`.
     pub(crate) fn identity<'k>(&self, object: &ObjectSpec, key: &'k str) -> Cow<'k, str> {
         if self.foreign { Cow::Borrowed(key) } else { object.one_spelling(key) }
     }
@@ -141,7 +137,7 @@ impl Graph {
         self.kind(id).children()
     }
 
-    /// Returns the definition of the arguments as a whole, or `None` if the root is not an object. Checks around the object are skipped.
+    /// Returns the root, without the checks around it, if it is an object.
     pub(crate) fn root_object(&self) -> Option<&ObjectSpec> {
         match self.kind(self.unchecked(self.root)) {
             NodeKind::Object(object) => Some(object),
@@ -149,9 +145,9 @@ impl Graph {
         }
     }
 
-    /// Returns the node that remains without checks: the base of a node with checks, or the node itself.
+    /// Returns the innermost base of a node with checks, or the node itself.
     pub(crate) fn unchecked(&self, mut id: NodeId) -> NodeId {
-        // The loop ends, because schemas with circles or long chains of such nodes are refused (`mark_nulls`).
+        // The loop ends, because `mark_nulls` refuses circles and long chains of such nodes.
         while let NodeKind::Checked(checked) = self.kind(id) {
             id = checked.base;
         }
@@ -184,7 +180,6 @@ impl Graph {
     }
 }
 
-/// Returns the schema that `schemars` generates for a type.
 pub(crate) fn schema_of<T: JsonSchema + ?Sized>() -> Value {
     generator().into_root_schema_for::<T>().to_value()
 }
@@ -217,8 +212,8 @@ impl Plan {
         Plan::of_type(name, schema_of::<T>(), options)
     }
 
-    /// Creates the plan of a tool from the schema of its type. Removes the description of the type if the description of the tool contains
-    /// it, or if `is_type` says that the type itself is the tool.
+    /// Creates the plan of a tool. Removes the description of its type from the schema if the tool's description contains it, or if the
+    /// type itself is the tool (`is_type`).
     #[cfg(feature = "macros")]
     pub(crate) fn for_tool(
         name: &str,
@@ -274,9 +269,10 @@ impl Plan {
     /// `jsonschema` crate checks the whole value after coercion, and its errors join the report. Without the feature, such a
     /// schema is refused.
     ///
-    /// A few rules are those of the argument engine. The arguments are one JSON object, whatever the schema says about its root. An integer
-    /// fits in 64 bits. A float of 2⁵³ or more is not an integer, because it may have been rounded. A metaschema in `$schema` is not read.
-    /// Nothing is ever fetched: a `$ref` refers to the document, or to the metaschema of draft-07 or 2020-12 (a tool may take a schema).
+    /// A few rules differ from those of JSON Schema. The arguments are one JSON object, whatever the schema says about its root. An
+    /// integer fits in 64 bits. A float of 2⁵³ or more is not an integer, because it may have been rounded. A metaschema in `$schema` is
+    /// not read. Nothing is ever fetched: a `$ref` refers to the document, or to the metaschema of draft-07 or 2020-12 (a tool may take a
+    /// schema).
     ///
     /// In JSON Schema, an object without `additionalProperties` accepts any key. Here, such an object accepts only the keys that it lists
     /// and the keys that its conditions refer to. It accepts any key if it has neither `properties` nor `patternProperties`, if its
@@ -334,7 +330,7 @@ impl Plan {
         self.with_options(self.options().or(defaults))
     }
 
-    /// Returns the plan with these options. Compiles a new plan if the options differ from the present options.
+    /// Compiles the schema again if the options differ from the present options.
     pub(crate) fn with_options(&self, options: PlanOptions) -> Result<Plan, SchemaError> {
         match &self.graph.source {
             _ if options == *self.options() => Ok(self.clone()),
@@ -375,7 +371,7 @@ impl Plan {
         &self.graph.schema
     }
 
-    /// Returns the schema that was generated for the type, with the settings of the macros; `None` if the plan was not made from a type.
+    /// Returns the schema that schemars generated, with the extensions of the macros; `None` if the plan was not made from a type.
     #[cfg(any(feature = "macros", feature = "testing"))]
     pub(crate) fn source(&self) -> Option<&Value> {
         self.graph.source.as_ref()

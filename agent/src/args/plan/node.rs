@@ -1,4 +1,4 @@
-//! The nodes of a plan. Each node defines which values are accepted at a path of the arguments.
+//! The nodes of a compiled schema. Each node defines which values are accepted at a path of the arguments.
 
 use super::frequent::{FrequentValues, IntegerRange};
 use super::key_index::KeyIndex;
@@ -9,7 +9,7 @@ use crate::args::suggest::{Spelling, Spellings};
 use serde_json::{Map, Value};
 use std::{borrow::Cow, fmt};
 
-/// Index of a node in its plan.
+/// Index of a node in `Graph::nodes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NodeId(pub(super) u32);
 
@@ -18,7 +18,6 @@ impl NodeId {
         self.0
     }
 
-    /// Returns the index of the node in a list of all nodes.
     pub(crate) fn at(self) -> usize {
         self.0 as usize
     }
@@ -49,9 +48,9 @@ pub(crate) enum NodeKind {
     Int(IntSpec),
     Num(NumSpec),
     Str(StrSpec),
-    /// A set of strings: a closed one, or one that also accepts any other string.
+    /// An `enum` of strings. With serde's `other`, it also accepts any other string.
     Enum(Words),
-    /// A closed set with at least one member that is not a string.
+    /// An `enum` or `const` with at least one member that is not a string.
     Const(Vec<Value>),
     Array(ArraySpec),
     Object(ObjectSpec),
@@ -65,28 +64,26 @@ pub(crate) enum NodeKind {
     External(ExternalSpec),
     Union {
         branches: Vec<NodeId>,
-        /// Whether the union is a `oneOf` of a foreign schema, which refuses a value that fits more than one branch.
+        /// Whether a value that fits more than one branch is refused. The `oneOf` that schemars writes for an enum is not exclusive.
         exclusive: bool,
     },
-    /// The value is read and coerced as the node `base` says. The coerced value must pass the checks.
+    /// The value is coerced to fit the node `base`. The coerced value must then pass the checks.
     Checked(CheckedSpec),
 }
 
-/// A node with assertions about the value as a whole, such as `not`.
 #[derive(Debug)]
 pub(crate) struct CheckedSpec {
     pub(crate) base: NodeId,
     pub(crate) checks: Vec<NodeCheck>,
 }
 
-/// One assertion about a value after coercion. The nodes of an assertion allow only the coercion that `exact` allows (`1.0` to
-/// 1), and accept unknown keys.
+/// An assertion about a value as a whole, after its coercion. The nodes of an assertion accept unknown keys, and allow only the coercion
+/// of `1.0` to 1.
 #[derive(Debug)]
 pub(crate) enum NodeCheck {
     /// The value must also fit this node.
     Also(NodeId),
-    /// The value must not fit `node`. If the schema of `node` only requires properties, `given` has their names. For any other
-    /// schema, `given` is empty.
+    /// The value must not fit `node`. If `node` only requires properties, `given` lists their names. Otherwise, `given` is empty.
     Not { node: NodeId, given: Vec<String> },
     If {
         condition: NodeId,
@@ -130,10 +127,9 @@ pub(crate) struct IntSpec {
     pub(crate) min: Option<i128>,
     pub(crate) max: Option<i128>,
     pub(crate) multiple: Option<i128>,
-    /// Whether the type has 128 bits. Such numbers are parsed from their text, because `serde_json`'s numbers end at 64 bits.
+    /// Whether the type has 128 bits. Its values are parsed from their text, because `serde_json`'s numbers end at 64 bits.
     pub(crate) wide: bool,
-    /// A range in which every `i64` is accepted. The range is empty if there is a `multipleOf`, or if the bounds exclude every
-    /// `i64`.
+    /// A range in which every `i64` is accepted. The range is empty if there is a `multipleOf`, or if the bounds exclude every `i64`.
     pub(super) range: IntegerRange,
 }
 
@@ -171,11 +167,10 @@ pub(crate) struct NumSpec {
     pub(crate) exact: u64,
 }
 
-/// A bound of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct NumberBound {
     pub(crate) float: f64,
-    /// The exact bound, if the bound is an integer of at least 2^53, positive or negative. A float may round such an integer.
+    /// The exact bound, if it is an integer whose absolute value is at least 2^53. `float` may be rounded then.
     pub(crate) whole: Option<i128>,
 }
 
@@ -207,20 +202,18 @@ pub(crate) struct StrSpec {
     pub(crate) is_plain: bool,
 }
 
-/// How strictly a format applies to the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormatRule {
-    /// The format is not checked: the string has none, or the format only describes, as in foreign schemas.
+    /// The format is not checked: there is none, or it is only an annotation, because the schema is not that of a Rust type.
     Shown,
     /// The format comes from the schema of a Rust type. A text is refused only if no Rust type whose schema has this format can parse the
     /// text.
     OfType,
-    /// The text must have the format as JSON Schema defines it, because the author demands the format.
+    /// The text must have the format as JSON Schema defines it, because the author demands this with an attribute.
     Demanded,
 }
 
 impl StrSpec {
-    /// Returns the definition that accepts any text.
     pub(super) fn any() -> StrSpec {
         StrSpec::new((None, None), None, None, FormatRule::Shown)
     }
@@ -240,7 +233,6 @@ impl StrSpec {
     }
 }
 
-/// A compiled `pattern`, with its source in the schema.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     pub(crate) source: String,
@@ -280,7 +272,6 @@ pub(crate) struct ArraySpec {
 }
 
 impl ArraySpec {
-    /// Returns the definition of lists whose items have the node `any`.
     pub(super) fn any(any: NodeId) -> ArraySpec {
         ArraySpec { prefix: Vec::new(), items: Some(any), min: 0, max: u64::MAX, unique: false }
     }
@@ -293,7 +284,6 @@ impl ArraySpec {
         }
     }
 
-    /// Returns whether lists of this length are accepted.
     #[inline]
     pub(crate) fn takes_length(&self, count: u64) -> bool {
         self.min <= count && count <= self.max
@@ -317,8 +307,8 @@ pub(crate) struct ObjectSpec {
     pub(super) required: u64,
     pub(crate) min: u64,
     pub(crate) max: u64,
-    /// Whether the properties in `required` are all that an object needs. This is so if the definition has at most 64 properties and does
-    /// not limit the number of entries.
+    /// Whether an object with all properties in `required` is complete. This is so if there are at most 64 properties and no limits on the
+    /// number of entries.
     pub(super) is_complete_with_required: bool,
 }
 
@@ -327,7 +317,7 @@ pub(crate) struct ObjectSpec {
 pub(crate) enum AdditionalProperties {
     /// `additionalProperties: false`.
     Denied,
-    /// The schema does not decide about other keys; the option `UnknownKeys` of the plan does.
+    /// The schema does not decide about other keys; the option `UnknownKeys` does.
     Unspecified,
     Schema(NodeId),
 }
@@ -335,24 +325,22 @@ pub(crate) enum AdditionalProperties {
 #[derive(Debug)]
 pub(crate) struct Prop {
     pub(crate) name: String,
-    /// The name as a key of JSON text, as most models write it.
+    /// The name as it usually appears in JSON text, `"name":`.
     pub(crate) token: NameToken,
     pub(crate) node: NodeId,
-    /// Frequent values that are accepted without visiting the node.
+    /// Values that are accepted without looking at `node`.
     pub(crate) frequent: FrequentValues,
     pub(crate) required: bool,
     pub(crate) aliases: Vec<String>,
     pub(crate) notes: Notes,
     pub(crate) secret: bool,
-    /// Whether null means that the property is absent: it is optional, and null is not one of its values. Serde never sees the key
-    /// of such a null.
+    /// Whether null means that the property is absent: it is optional, and null is not one of its values. Serde does not see the key then.
     pub(crate) null_absent: bool,
-    /// The name of the field in Rust, by which a check may refer to the property.
+    /// The name of the field in Rust, by which the author's own validation may refer to the property.
     pub(crate) field: Option<String>,
 }
 
 impl Prop {
-    /// Returns the name and the aliases.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.name.as_str()).chain(self.aliases.iter().map(String::as_str))
     }
@@ -362,7 +350,6 @@ impl Prop {
 #[derive(Clone, Copy)]
 pub(crate) enum Child {
     Prop(usize, NodeId),
-    /// An entry of a map.
     Entry(NodeId),
 }
 
@@ -373,7 +360,6 @@ impl Child {
         }
     }
 
-    /// Returns the property, or `None` for an entry.
     pub(crate) fn prop(self, object: &ObjectSpec) -> Option<&Prop> {
         match self {
             Child::Prop(index, _) => object.props.get(index),
@@ -382,18 +368,17 @@ impl Child {
     }
 }
 
-/// The handling of a key that an object neither lists nor has a schema for.
+/// The handling of a key that is not in the schema of an object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnlistedKey {
     /// The key is accepted with any value.
     Kept,
-    /// The key is dropped, and recorded.
+    /// The key is dropped, which is recorded as a coercion.
     Dropped,
     Refused,
 }
 
 impl ObjectSpec {
-    /// Returns the definition of objects whose entries have the node `any`.
     pub(super) fn any(any: NodeId) -> ObjectSpec {
         ObjectSpec {
             props: Vec::new(),
@@ -408,21 +393,20 @@ impl ObjectSpec {
         }
     }
 
-    /// Returns whether objects with this number of entries are accepted.
     #[inline]
     pub(crate) fn takes_length(&self, count: u64) -> bool {
         self.min <= count && count <= self.max
     }
 
-    /// Returns whether an object certainly has all required properties and an accepted number of entries. `first` says which of the first
-    /// 64 properties the object has, one bit each. `false` leaves the question open.
+    /// Returns whether an object certainly has all required properties and an accepted number of entries; `false` decides nothing. `first`
+    /// is a bit set of the properties that the object has, among the first 64.
     #[inline]
     pub(crate) fn is_complete_with(&self, first: u64) -> bool {
         first & self.required == self.required && self.is_complete_with_required
     }
 
-    /// Returns whether an object has all required properties and an accepted number of entries. `first` says which of the first 64
-    /// properties the object has, one bit each. The object must not have other keys.
+    /// Returns whether an object has all required properties and an accepted number of entries. `first` is a bit set of its properties
+    /// among the first 64; the object has no other keys.
     pub(crate) fn is_complete_of(&self, first: u64) -> bool {
         first & self.required == self.required
             && self.takes_length(first.count_ones().into())
@@ -456,8 +440,8 @@ impl ObjectSpec {
         self.scan(key)
     }
 
-    /// Returns the index of the property whose key is at a position of a text, and the position after the key and its colon. `None` does
-    /// not mean that the key is unknown: the key may be long, an alias, or written in an unusual way.
+    /// Finds the property whose key is at a position of a JSON text. Returns its index, and the position after the colon. `None` does not
+    /// mean that the key is unknown: it may be long, an alias, or written with escapes or blanks.
     #[inline]
     pub(crate) fn written_at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
         if let Some(index) = &self.index {
@@ -504,8 +488,7 @@ impl ObjectSpec {
         Cow::Borrowed(key)
     }
 
-    /// Returns the node of all values of a map: an object without properties that accepts any key. Returns `None` for any other
-    /// object.
+    /// Returns the node of all values of a map: an object without properties that accepts any key. Returns `None` for any other object.
     #[inline]
     pub(crate) fn map_values(&self) -> Option<NodeId> {
         match self.rest {
@@ -516,8 +499,7 @@ impl ObjectSpec {
         }
     }
 
-    /// Returns the node of a key that is not a property, by the patterns and `additionalProperties`; `None` if there is no such
-    /// node.
+    /// Returns the node for the value of a key that is not a property.
     pub(crate) fn entry(&self, key: &str) -> Option<NodeId> {
         if let Some((_, id)) = self.patterns.iter().find(|(p, _)| p.is_match(key)) {
             return Some(*id);

@@ -1,4 +1,4 @@
-//! Objects and their properties.
+//! Compiles the schemas of objects and their properties.
 
 use super::check::known;
 use super::compile::Compiler;
@@ -32,8 +32,8 @@ impl Compiler<'_> {
             Some(Value::Bool(false)) => AdditionalProperties::Denied,
             None if closed => AdditionalProperties::Denied,
             None if !patterns.is_empty() && !self.foreign => AdditionalProperties::Denied,
-            // A foreign schema without the keyword `properties` accepts any object. In the schema of a type, such an object is a struct
-            // without fields, and the option for unknown keys applies.
+            // Without the keyword `properties`, a schema of a Rust type is a struct without fields, so the option for unknown keys
+            // applies. Any other schema without `properties` accepts any key.
             None if any && patterns.is_empty() => AdditionalProperties::Schema(self.push(NodeKind::Any)),
             None if self.rules.is_check() || known(map).is_none() => {
                 AdditionalProperties::Schema(self.push(NodeKind::Any))
@@ -43,12 +43,10 @@ impl Compiler<'_> {
                 AdditionalProperties::Schema(self.below(&["additionalProperties"], below, schema)?)
             }
         };
-        // A name that only a check mentions is a known key, so it becomes an optional property.
+        // A name that only a check such as `if` mentions is a known key, so it becomes an optional property.
         let known = known(map).filter(|_| rest == AdditionalProperties::Unspecified).unwrap_or_default();
         let known = known.into_iter().filter(|name| !required.contains(name)).map(|name| (name, false));
-        // Adds a property for each required name, and for each known name that matches no pattern, if the property does not exist yet. The
-        // new property has the node of a matching pattern, or else the node of `additionalProperties`. If there is neither node, the
-        // property accepts no value if other keys are denied, and otherwise any value.
+        // A name in `required` that is not a property is still required, so it becomes a property, too.
         let required = required.iter().map(|name| (*name, true));
         for (name, required) in required.chain(known) {
             if !props.iter().any(|p| p.name == name)
@@ -101,7 +99,7 @@ impl Compiler<'_> {
         patterns: &[(Pattern, NodeId)],
         map: &SchemaMap,
     ) -> CompileResult<Prop> {
-        // Keywords such as `x-aliases` are settings if the macros wrote the schema. In a foreign schema they are ordinary annotations.
+        // Keywords such as `x-aliases` are settings only if the macros wrote the schema. Otherwise, they are ordinary annotations.
         let setting = |keyword: &str| if self.foreign { None } else { schema.get(keyword) };
         let aliases = match setting("x-aliases") {
             Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).map(String::from).collect(),
@@ -157,8 +155,7 @@ impl Compiler<'_> {
         if !self.foreign && !takes_null && notes.get("default").is_some_and(Value::is_null) {
             notes.remove("default");
         }
-        // The description of a parameter does not replace the descriptions of its type's variants, because a model needs
-        // both.
+        // The description of a parameter does not replace the descriptions of its type's variants, because a model needs both.
         if let (Some(Value::String(own)), Some(variants)) =
             (notes.get_mut("description"), self.variant_docs.get(&node))
             && !own.ends_with(variants.as_str())
@@ -179,8 +176,6 @@ impl Compiler<'_> {
         })
     }
 
-    /// Copies the annotations `outer` of a nullable node to its inner node `id`, and returns `id`. Annotations that are null, or that the
-    /// inner node already has, are not copied.
     fn described(&mut self, id: NodeId, outer: super::Notes) -> NodeId {
         let own = self.notes_mut(id);
         for (keyword, note) in outer.into_iter().filter(|(_, note)| !note.is_null()) {

@@ -17,7 +17,7 @@ const LAZY: usize = 1 << 20;
 /// Maximum number of large patterns in one schema.
 const MAX_LARGE: usize = 4;
 
-/// The compiled patterns of a schema, with their total length and the number of large ones.
+/// The compiled patterns of a schema. `source` is their total length in bytes, and `large` the number of large ones.
 #[derive(Default)]
 pub(super) struct Patterns {
     compiled: HashMap<String, Regex>,
@@ -26,7 +26,6 @@ pub(super) struct Patterns {
 }
 
 impl Patterns {
-    /// Compiles a pattern. Errors name `keyword`, and the path of the keyword in the schema.
     pub(super) fn compile(&mut self, source: &str, keyword: &str, pointer: &str) -> CompileResult<Pattern> {
         let error = |reason: String| SchemaError::new(keyword, pointer, reason);
         let source = source.to_owned();
@@ -196,8 +195,8 @@ fn code(number: Option<u32>) -> Result<char, String> {
     number.and_then(char::from_u32).ok_or_else(|| "names a character that there is not".to_owned())
 }
 
-/// Parses a class, after its opening bracket. Every character in a class is literal, except in ranges and escapes; nested brackets and set
-/// operations of the `regex` crate are escaped.
+/// Parses a character class, after its opening bracket. Every character in it is literal, except in ranges and escapes; nested brackets
+/// and set operations of the `regex` crate are escaped.
 fn class(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> Result<(), String> {
     let negated = chars.next_if_eq(&'^').is_some();
     if chars.next_if_eq(&']').is_some() {

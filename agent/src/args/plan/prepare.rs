@@ -3,10 +3,9 @@
 use super::keywords::{SchemaMap, restricts};
 use serde_json::{Value, json};
 
-/// Removes `unevaluatedProperties`, with which schemars closes unions, because the plan closes merged objects itself. Removes `x-checked`,
-/// the mark of types that check their values. Restores the variants of a closed set from `x-variants`: the macros write the set as an
-/// `enum`, because schemars otherwise loses the keys of a map with this set as its key type. Moves the settings of variants as
-/// [`place_settings`] says.
+/// Removes the `unevaluatedProperties` that schemars writes for unions, because the compiler itself closes merged objects. Restores the
+/// variants of an enum from `x-variants`: the macros write an `enum` in their place, because schemars otherwise loses the keys of a map
+/// with this key type.
 pub(super) fn prepare(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -37,14 +36,14 @@ pub(super) fn prepare(schema: &mut Value) {
     }
 }
 
-/// The keyword that lists the other names of a variant.
+/// An internal keyword: the aliases of a variant.
 const WORD_ALIASES: &str = "\0aliases";
-/// The keyword that marks the catch-all variant of an enum (serde's `other`).
+/// An internal keyword of an enum's catch-all variant (serde's `other`).
 const OTHER_WORDS: &str = "\0other";
 
-/// Moves the settings `x-aliases` and `x-other` of a variant to the schema that belongs to the variant's name. If the variant has a tag,
-/// this is the schema of the tag. If the name is the only key of an object, it is the schema of the value under this key. Otherwise, it is
-/// the schema of the variant itself.
+/// Moves the settings `x-aliases` and `x-other` of a variant to the schema of its name. For a variant with a tag, this is the schema of
+/// the tag. If the name is the only key of an object, it is the schema of the value under this key. Otherwise, it is the schema of the
+/// variant itself.
 fn place_settings(variant: &mut Value) {
     let Some(variant) = variant.as_object_mut() else { return };
     let (aliases, other) = (variant.shift_remove("x-aliases"), variant.shift_remove("x-other"));
@@ -64,7 +63,7 @@ fn place_settings(variant: &mut Value) {
         None => &mut *variant,
     };
     if !is_tagged && single_entry(named).is_some() {
-        // The tag is a key, so its aliases are those of a property.
+        // The name is a key here, so its aliases are those of a property.
         let payload =
             named.get_mut("properties").and_then(Value::as_object_mut).and_then(|p| p.values_mut().next());
         if let (Some(payload), Some(aliases)) = (payload, aliases) {
@@ -93,8 +92,8 @@ pub(super) fn is_other(named: &SchemaMap) -> bool {
     named.contains_key(OTHER_WORDS)
 }
 
-/// Returns the entry of a closed object with exactly one required property and no other restriction: an externally tagged variant
-/// with a payload.
+/// Returns the only entry of an externally tagged variant with a payload: a closed object with one required property and no other
+/// restriction.
 pub(super) fn single_entry(schema: &SchemaMap) -> Option<(&str, &Value)> {
     let modelled = |k: &String| {
         !restricts(k) || matches!(k.as_str(), "type" | "properties" | "required" | "additionalProperties")

@@ -14,13 +14,13 @@ impl<'s> Compiler<'s> {
     pub(super) fn reference(&mut self, reference: &str, map: &SchemaMap) -> CompileResult<NodeId> {
         let target = self.resolve(reference)?;
         let own = map.iter().filter(|(k, _)| *k != "$ref" && restricts(k));
-        // A `type` that the target of the reference has, too, adds no restriction.
+        // A `type` that the target of the reference repeats adds no restriction.
         if own.clone().any(|(k, v)| k != "type" || target.get("type") != Some(v)) {
             return self.refined(target, map);
         }
         let before = self.rules;
         if target.get("type").is_some_and(|t| t == "object") {
-            // The rules for items do not affect objects, so references within and outside of lists share one node.
+            // The rules for items of lists do not affect objects, so references within and outside of lists share one node.
             self.rules = before.not_item();
         }
         let id = self.shared(reference, target);
@@ -28,8 +28,8 @@ impl<'s> Compiler<'s> {
         id
     }
 
-    /// Compiles a reference in a schema with other restrictions, for example an internally tagged newtype variant, by merging the target
-    /// with these restrictions.
+    /// Compiles a `$ref` with other restricting keywords beside it, as in an internally tagged newtype variant: merges the target with
+    /// them.
     fn refined(&mut self, target: &Value, map: &SchemaMap) -> CompileResult<NodeId> {
         let mut own = map.clone();
         own.remove("$ref");
@@ -96,8 +96,8 @@ impl<'s> Compiler<'s> {
         target.ok_or_else(|| self.error("$ref", format!("to {reference:?} leads nowhere")))
     }
 
-    /// Returns a schema with its `$ref` replaced by the target. `true` becomes the empty schema. Returns `None` if no value can fit, as for
-    /// `false`.
+    /// Returns a schema with its `$ref` replaced by the target. `true` becomes the empty schema. Returns `None` if no value can fit, as
+    /// for `false`.
     pub(super) fn resolved(&self, schema: &Value) -> CompileResult<Option<SchemaMap>> {
         let mut map = match schema {
             Value::Object(map) => {

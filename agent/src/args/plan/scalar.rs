@@ -1,4 +1,4 @@
-//! Numbers, strings, closed sets and arrays.
+//! Compiles numbers, strings, arrays, and the members of `enum` and `const`.
 
 use super::compile::{Compiler, WIDE};
 use super::error::CompileResult;
@@ -55,7 +55,7 @@ impl Compiler<'_> {
         Ok(self.push(kind))
     }
 
-    /// Returns the `contentEncoding` of a schema, which models see as a format. Returns `None` for a foreign schema.
+    /// Returns the `contentEncoding` of a schema, which models see as a format.
     fn encoding<'m>(&self, map: &'m SchemaMap) -> Option<&'m str> {
         if self.foreign { None } else { map.get("contentEncoding").and_then(Value::as_str) }
     }
@@ -146,7 +146,7 @@ impl Compiler<'_> {
         Ok(id)
     }
 
-    /// Adds the aliases of a variant to the word of the variant. If it is the variant for all other words, makes the set accept any string.
+    /// Adds the aliases of an enum's variant. With the catch-all variant (serde's `other`), the enum accepts any string.
     fn spell(&mut self, id: NodeId, map: &SchemaMap) {
         let aliases: Vec<&str> = aliases_of(map).collect();
         if let NodeKind::Enum(words) = self.kind_mut(id) {
@@ -158,7 +158,7 @@ impl Compiler<'_> {
     }
 
     fn set(&mut self, mut members: Vec<Value>) -> NodeId {
-        // Repeated members of a foreign schema are removed, except from long sets, because the comparison is quadratic.
+        // Repeated members are removed, except from long sets, because the comparison is quadratic.
         if self.foreign && members.len() <= MAX_COMPARED {
             let mut told: Vec<Value> = Vec::with_capacity(members.len());
             for member in members {
@@ -184,8 +184,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// Compiles a closed set with other restrictions, for example `enum` with `maxLength`. Restrictions of strings and numbers filter the
-    /// members. Others become checks in a foreign schema, and are refused in the schema of a type.
+    /// Compiles `enum` or `const` with other restrictions, for example `enum` with `maxLength`. Restrictions of strings and numbers filter
+    /// the members. Others become checks, or are refused in the schema of a Rust type.
     fn restricted_set(&mut self, keyword: &str, members: &[Value], map: &SchemaMap) -> CompileResult<NodeId> {
         let other = |k: &&String| restricts_more(k) && !matches!(type_of(k), Some("string" | "number"));
         if let Some(keyword) = map.keys().find(other) {
@@ -212,18 +212,16 @@ impl Compiler<'_> {
         Ok(self.set(kept))
     }
 
-    /// Returns the kind of node for a schema of the type `name`. The kind is only used to test the members of a set while the plan is
-    /// compiled, so no node of the plan has it.
+    /// Compiles a schema of the type `name` only to test the members of an `enum`. The node is replaced, so it accepts no value.
     fn detached(&mut self, name: &str, map: &SchemaMap) -> CompileResult<NodeKind> {
         let id = self.typed(name, map)?;
         Ok(std::mem::replace(&mut self.nodes[id.0 as usize].kind, NodeKind::Never))
     }
 }
 
-/// Maximum number of members of a set in which repeated members are searched and removed.
+/// Maximum number of members of an `enum` from which repeated members are removed.
 const MAX_COMPARED: usize = 100;
 
-/// Returns whether a keyword restricts the values of a closed set further.
 fn restricts_more(keyword: &str) -> bool {
     type_of(keyword).is_some() || matches!(keyword, "allOf" | "anyOf" | "oneOf")
 }

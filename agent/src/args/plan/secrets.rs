@@ -1,4 +1,4 @@
-//! Arguments without their secrets.
+//! Hides secrets in arguments.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,13 +9,12 @@ use super::finish::mark_secrets;
 use super::{Graph, NodeKind, Plan, SchemaError};
 use crate::args::policy::PlanOptions;
 
-/// The text that replaces a secret.
 const WITHHELD: &str = "[secret]";
 
 impl Plan {
     /// Returns arguments without secrets, for a log or a screen. Values marked secret become `"[secret]"`, and so do values that may
-    /// contain a secret: those of unknown keys, because such a key may be the misspelled name of a secret, and texts or numbers in place of
-    /// an object with secrets. Returns `None` if the tool has no secrets.
+    /// contain a secret: those of unknown keys, because such a key may be the misspelled name of a secret, and texts or numbers in place
+    /// of an object with secrets. Returns `None` if the tool has no secrets.
     ///
     /// ```
     /// use agent::args::{Plan, PlanOptions};
@@ -40,8 +39,8 @@ impl Plan {
 }
 
 impl Plan {
-    /// Compiles a foreign schema like [`compile`](Self::compile), with the parameters of these names as secrets, at any depth. Marks for
-    /// secrets in a foreign schema are not read.
+    /// Compiles a schema like [`compile`](Self::compile). The parameters with these names, at any depth, are secret; an `x-secret` in the
+    /// schema is ignored.
     pub(crate) fn compile_with_secrets(
         name: &str,
         schema: &Value,
@@ -87,7 +86,7 @@ pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
             }
             (Value::Null, _) | (_, Stance::Show) => {}
             (Value::String(text), _) => {
-                // JSON text of an object may contain the secrets of the object.
+                // The JSON text of an object may contain the secrets of the object.
                 if let Some(inner) = container(text) {
                     leaves(&inner, stance, names, out);
                 }
@@ -97,7 +96,7 @@ pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
         }
     }
     let mut out = Vec::new();
-    // A single scalar may be a secret, so it is collected (`Enter`). The scalars of a list are not collected (`Show`).
+    // A scalar in place of the arguments may be a secret. The caller decides about the scalars of a list.
     let stance = if value.is_array() { Stance::Show } else { Stance::Enter };
     leaves(value, stance, &SecretNames::of(graph), &mut out);
     out
@@ -118,7 +117,7 @@ pub(crate) fn all_texts(value: &Value) -> Vec<String> {
     out
 }
 
-/// Whether a value may be shown, which depends on its name.
+/// Whether a value may be shown, which depends on its key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stance {
     Show,
@@ -180,9 +179,7 @@ impl<'g> SecretNames<'g> {
     }
 }
 
-/// Hides values that are marked secret, values of unknown keys, and values that were sent instead of an object with secrets, such as the
-/// JSON text of the object. An unknown key may be the misspelled name of a secret. Returns the arguments and whether anything was
-/// hidden, or `None` if the tool has no secrets.
+/// Returns the arguments without secrets, like [`Plan::without_secrets`], and whether anything was hidden.
 pub(crate) fn withheld(plan: &Plan, args: &Value) -> Option<(Value, bool)> {
     let graph = plan.graph();
     if !graph.has_secrets() {
@@ -198,12 +195,11 @@ pub(crate) fn withheld(plan: &Plan, args: &Value) -> Option<(Value, bool)> {
     Some((shown, left_out))
 }
 
-/// Returns the value that replaces a hidden value.
 pub(crate) fn hidden() -> Value {
     Value::String(WITHHELD.to_owned())
 }
 
-/// Parses the JSON text of an object or an array. Returns `None` for any other text.
+/// Parses the JSON text of an object or an array.
 fn container(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().filter(|value: &Value| value.is_object() || value.is_array())
 }

@@ -1,4 +1,4 @@
-//! Finds out what a value of the wrong shape probably means, from the structure of the plan alone.
+//! Finds out what a value of the wrong shape probably means, from the compiled schema alone.
 
 use super::Graph;
 use super::node::{Child, NodeId, NodeKind, ObjectSpec};
@@ -27,10 +27,9 @@ impl Graph {
         first.filter(|_| found.next().is_none())
     }
 
-    /// Returns the probable home of a key that an object does not accept. The home is the property that should contain the key
-    /// (`None` for the object itself), with the name of the key inside. The keys `args.path` and `args/path` belong inside the
-    /// property `args`. Without such a property, they mean the property `path` of the object itself. Any other key belongs inside
-    /// the only property with a field of this name.
+    /// Guesses where a key belongs that an object does not accept. Returns the property that should contain the key (`None` for the object
+    /// itself), and the name of the key inside. The keys `args.path` and `args/path` belong inside the property `args`, or else mean the
+    /// property `path` of the object. Any other key belongs inside the only property with a field of this name.
     pub(crate) fn home<'g>(
         &'g self,
         object: &'g ObjectSpec,
@@ -47,7 +46,6 @@ impl Graph {
         Some((Some(first.name.as_str()), key))
     }
 
-    /// Returns whether a node accepts objects with a field of this name.
     fn has_field(&self, id: NodeId, key: &str) -> bool {
         match self.kind(self.non_null(id)) {
             NodeKind::Object(object) => object.props.iter().any(|prop| prop.name == key),
@@ -75,8 +73,7 @@ impl Graph {
         }
     }
 
-    /// Returns whether the node accepts no list, so that a list of one item may be a wrapper around a value. Returns `false` for
-    /// `Never`, `Null` and `Const`, too.
+    /// Returns whether the node accepts no list, so that a list of one item may be a wrapper around a value.
     pub(crate) fn takes_no_list(&self, id: NodeId) -> bool {
         match self.kind(id) {
             NodeKind::Any | NodeKind::Never | NodeKind::Null | NodeKind::Const(_) | NodeKind::Array(_) => {
@@ -86,8 +83,7 @@ impl Graph {
         }
     }
 
-    /// Returns the key if it is a word of the node's closed set, or one of its unit variants. A word is sent as a string, and not as the
-    /// key of an object.
+    /// Returns the key if the node accepts it as a string: as a member of an `enum`, or as a unit variant.
     pub(crate) fn word<'k>(&self, id: NodeId, key: &'k str) -> Option<&'k str> {
         let is_word = match self.kind(self.unchecked(id)) {
             NodeKind::Enum(words) => words.names().any(|word| word == key),
@@ -97,8 +93,8 @@ impl Graph {
         is_word.then_some(key)
     }
 
-    /// Returns whether a key is a word that the node accepts: a member of a closed set, or the name of a variant, as in `{"Newest": {}}`.
-    /// If the node is a list, the words are those of its items.
+    /// Returns whether a key is a member of an `enum` or the name of a variant, as in `{"Newest": {}}`. For a list, the node of its items
+    /// decides.
     pub(crate) fn names_word(&self, id: NodeId, key: &str) -> bool {
         match self.kind(self.unchecked(id)) {
             NodeKind::Array(array) => array.items.is_some_and(|item| self.is_word(item, key)),
@@ -117,8 +113,7 @@ impl Graph {
         }
     }
 
-    /// Returns the node of an entry of an object, or `None` if the node has no single definition of its objects, or the definition has no
-    /// such entry.
+    /// Returns the node for the value of a key. Returns `None` if the key is not accepted, or if the node has several alternatives.
     pub(crate) fn below(&self, id: NodeId, key: &str) -> Option<NodeId> {
         match self.kind(self.non_null(id)) {
             NodeKind::Object(object) => object.child(key, 0).map(Child::node),
@@ -127,8 +122,6 @@ impl Graph {
         }
     }
 
-    /// Returns the node of the items of an array, after its prefix if it has one. Returns `None` if no such items are accepted, or if the
-    /// node is not an array.
     pub(crate) fn item(&self, id: NodeId) -> Option<NodeId> {
         match self.kind(self.non_null(id)) {
             NodeKind::Array(array) => array.items,

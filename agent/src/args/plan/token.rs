@@ -1,16 +1,15 @@
-//! Names as they are usually written in JSON, compared with a text in a few instructions.
+//! Compares names with JSON text in a few instructions. A word has eight bytes of the text.
 #![expect(clippy::inline_always, reason = "a few instructions")]
 
 use serde_json::Value;
 
-/// A name as JSON: a key with its colon and without blanks, `"name":`, or a value, `"name"`.
+/// A name as it usually appears in JSON text: a key with its colon, `"name":`, or a value, `"name"`.
 #[derive(Debug)]
 pub(crate) struct NameToken {
     /// A comma, followed by the token.
     text: Box<str>,
-    /// The first bytes of the token.
     head: TokenHead,
-    /// The first bytes of `text`, which begins with the comma.
+    /// The first bytes of `text`.
     after_comma: TokenHead,
     /// The last eight bytes of the token; 0 if the token has fewer.
     tail: u64,
@@ -20,7 +19,6 @@ pub(crate) struct NameToken {
 #[derive(Debug)]
 struct TokenHead {
     bytes: u64,
-    /// The bits of `bytes` that are compared.
     mask: u64,
 }
 
@@ -32,7 +30,7 @@ impl TokenHead {
 
     #[inline(always)]
     fn is_in(&self, word: u64) -> bool {
-        // After the end of the text, a word has zero bytes. They match no token, because no token has a zero byte.
+        // Past the end of the text, `word` has zero bytes, which no token contains.
         (word ^ self.bytes) & self.mask == 0
     }
 }
@@ -55,7 +53,7 @@ impl NameToken {
         NameToken { head, after_comma, tail, text: text.into() }
     }
 
-    /// Returns the token as it is written: a key with its colon, or a value.
+    /// Returns the token without the comma.
     pub(crate) fn text(&self) -> &str {
         self.text.get(1..).unwrap_or_default()
     }
@@ -91,14 +89,12 @@ impl NameToken {
     }
 }
 
-/// Returns the lowest byte of a word, which comes first in the text (see [`word_at`]).
 #[inline(always)]
 pub(crate) fn first_byte(word: u64) -> u8 {
     let [first, ..] = word.to_le_bytes();
     first
 }
 
-/// Returns a byte of a word by its index, which is less than eight.
 #[inline(always)]
 pub(crate) fn byte_of(word: u64, index: usize) -> u8 {
     first_byte(word >> (8 * index))
@@ -107,15 +103,14 @@ pub(crate) fn byte_of(word: u64, index: usize) -> u8 {
 /// Returns the number that the first digits of a word spell. `count` is from 1 to 8.
 #[inline(always)]
 pub(crate) fn number_of(word: u64, count: usize) -> u64 {
-    // Missing digits become zeros before the first digit. Each step joins neighboring numbers to numbers of two, four and eight
-    // digits.
+    // Missing digits become zeros before the first digit. Each step joins neighboring numbers to numbers of two, four and eight digits.
     let digits = (word ^ ZEROS) << (8 * (WORD - count));
     let pairs = (digits.wrapping_mul(10 << 8 | 1) >> 8) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs.wrapping_mul(100 << 16 | 1) >> 16) & 0x0000_ffff_0000_ffff;
     fours.wrapping_mul(10_000 << 32 | 1) >> 32
 }
 
-/// Returns eight bytes of a text from a position. Bytes after the end of the text are zero.
+/// Returns the eight bytes of a text from `at` on, in little-endian order. Bytes past the end of the text are zero.
 #[inline(always)]
 pub(crate) fn word_at(text: &[u8], at: usize) -> u64 {
     let Some(rest) = text.get(at..) else { return 0 };
@@ -172,7 +167,6 @@ fn quote_or_escape(word: u64) -> u64 {
     quote.wrapping_sub(LOW) & !quote | escape.wrapping_sub(LOW) & !escape
 }
 
-/// Returns the number of digits before the first other byte.
 #[inline(always)]
 pub(crate) fn leading_digits(word: u64) -> usize {
     const ABOVE_NINE: u64 = u64::from_le_bytes([0x76; WORD]);
@@ -190,8 +184,7 @@ pub(crate) fn leading_number(word: u64) -> usize {
     before_mark((below | word.wrapping_add(ABOVE_NINE) | word) & HIGH)
 }
 
-/// Returns the number of bytes before the first marked byte; eight if there is none. The highest bit of a byte is its mark. Marks above
-/// the first one may be wrong, and are ignored.
+/// Returns the number of bytes before the first one whose highest bit is set; eight if there is none.
 #[inline(always)]
 fn before_mark(marks: u64) -> usize {
     (marks.trailing_zeros() / 8) as usize
@@ -273,7 +266,6 @@ mod tests {
             assert_eq!(found.end_after_comma(text_after.as_bytes(), 0), Some(end), "{text_after}");
             assert_eq!(found.end_after_comma(text_after.as_bytes(), 1), None, "{text_after}");
             assert_eq!(found.end_after_comma(text.as_bytes(), 0), None, "{text}");
-            // If any one byte of the token is changed, the token is not found.
             for at in 1..end {
                 let mut other = text.clone().into_bytes();
                 other[at] ^= 1;
@@ -281,7 +273,7 @@ mod tests {
                 other[0] = b',';
                 assert_eq!(found.end_after_comma(&other, 0), None, "{text} {at}");
             }
-            // Not enough text to compare.
+            // The text ends before the token does.
             assert_eq!(found.end(&text.as_bytes()[..end - 1], 1), None, "{text}");
             assert_eq!(found.end_after_comma(&text_after.as_bytes()[..end - 1], 0), None, "{text}");
         }

@@ -1,5 +1,4 @@
-//! Classifies alternatives that are already multiplied out: as a closed set, a tagged enum, an externally tagged
-//! enum, or an untagged union.
+//! Compiles a list of alternatives as an enum of strings, an internally, adjacently or externally tagged enum, or an untagged union.
 
 use super::compile::Compiler;
 use super::error::CompileResult;
@@ -16,7 +15,7 @@ use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 
 impl Compiler<'_> {
-    /// Compiles alternatives. `described` is the description of the whole schema.
+    /// Compiles alternatives. `described` is the `description` beside them.
     pub(super) fn union(
         &mut self,
         alternatives: Vec<Value>,
@@ -38,7 +37,7 @@ impl Compiler<'_> {
             }
             1 => self.schema(&others.remove(0))?,
             _ => {
-                // The rules for items apply to items that are plain strings, and not to items with alternatives.
+                // The rules for items of lists apply to items that are plain strings, and not to items with alternatives.
                 let before = self.rules;
                 self.rules = before.not_item();
                 let id = self.choice(&others, exclusive, keyword, described)?;
@@ -102,7 +101,6 @@ impl Compiler<'_> {
         self.push(NodeKind::Tagged { tag, variants, names })
     }
 
-    /// Returns whether one of the alternatives may accept null.
     fn any_takes_null(&self, alternatives: &[Value]) -> CompileResult<bool> {
         for alternative in alternatives {
             let Some(schema) = self.resolved(alternative)? else { continue };
@@ -131,8 +129,8 @@ impl Compiler<'_> {
         Ok(nodes)
     }
 
-    /// Compiles alternatives that are all closed sets of strings. Returns `None` for other alternatives.
-    /// schemars writes a unit enum whose variants have docs as alternatives of one constant each.
+    /// Compiles alternatives that are all sets of strings, or returns `None`. schemars writes a unit enum whose variants have docs as
+    /// alternatives of one constant each.
     fn unit_enum(
         &mut self,
         alternatives: &[SchemaMap],
@@ -223,8 +221,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Returns whether an alternative is an enum with one variant. An enum that is flattened into a struct counts as
-/// a struct.
+/// Returns whether an alternative is an enum with one variant. An enum that is flattened into a struct counts as a struct.
 fn is_enum_of_one(alternative: &Value) -> bool {
     let variant = object(alternative);
     words(variant).is_some()
@@ -239,8 +236,8 @@ fn object(value: &Value) -> &SchemaMap {
     value.as_object().unwrap_or(&EMPTY)
 }
 
-/// Returns the words of `set`, with the aliases of alternatives that have a single word. If a variant accepts all other words (serde's
-/// `other`), the result accepts any string, and does not list the word of this variant.
+/// Returns the words of `set`, with the aliases of their alternatives. With a catch-all variant (serde's `other`), the result accepts any
+/// string, and does not list the name of that variant.
 fn spelled(alternatives: &[SchemaMap], set: Vec<String>) -> Words {
     let is_open = alternatives.iter().any(is_other);
     let hidden: HashSet<String> =
@@ -253,7 +250,7 @@ fn spelled(alternatives: &[SchemaMap], set: Vec<String>) -> Words {
     Words::new(set).with_aliases(aliases).opened(is_open)
 }
 
-/// Returns the strings of a closed set, if the schema has no other restriction.
+/// Returns the strings that `const` or `enum` lists, if the schema has no other restriction.
 fn words(schema: &SchemaMap) -> Option<Vec<String>> {
     let plain = |k: &String| !restricts(k) || matches!(k.as_str(), "type" | "const" | "enum");
     if !schema.keys().all(plain) || schema.get("type").is_some_and(|t| t != "string") {
@@ -266,8 +263,7 @@ fn words(schema: &SchemaMap) -> Option<Vec<String>> {
     }
 }
 
-/// Returns the words of all sets without repetitions. If `exclusive`, returns only words that are in exactly one
-/// set.
+/// Returns the words of all sets without repetitions. If `exclusive`, returns only words that are in exactly one set.
 fn together(sets: &[Vec<String>], exclusive: bool) -> Vec<String> {
     let mut owners: HashMap<&str, usize> = HashMap::new();
     for set in sets {
@@ -306,8 +302,7 @@ fn described_words(alternatives: &[SchemaMap], words: &[Vec<String>]) -> Notes {
     notes
 }
 
-/// Returns a required property with a distinct constant in each alternative, and these constants; `None` if there is
-/// no such property.
+/// Returns a required property with a distinct constant in each alternative, and these constants; `None` if there is no such property.
 pub(super) fn tag_of(alternatives: &[SchemaMap]) -> Option<(String, Vec<String>)> {
     if !alternatives.iter().all(|a| a.get("type").is_none_or(|t| t == "object")) {
         return None;

@@ -1,6 +1,5 @@
 //! Resolves URI references against a base URI (RFC 3986, section 5.2). Nothing is fetched.
 
-/// Splits a reference into the part before the fragment, and the fragment.
 pub(super) fn split(reference: &str) -> (&str, Option<&str>) {
     match reference.split_once('#') {
         Some((address, fragment)) => (address, Some(fragment)),

@@ -1,10 +1,10 @@
-//! The nodes to which a node leads: its children, its alternatives, and the alternative that describes a given value.
+//! The nodes below a node: its children, its alternatives, and the alternative that describes a given value.
 
 use super::frequent::FrequentValues;
 use super::node::{AdditionalProperties, NodeCheck, NodeId, NodeKind, PlanNode};
 use std::borrow::Cow;
 
-/// Defines a method that visits the nodes directly below a node or a check. With `mut`, the method can replace these nodes.
+/// Defines a method that visits the nodes directly below a node or a check. With `mut`, the method can replace them.
 macro_rules! child_visitor {
     ($name:ident, $iter:ident $(, $mutable:tt)?) => {
         impl NodeKind {
@@ -59,7 +59,6 @@ child_visitor!(each_child, iter);
 child_visitor!(each_child_mut, iter_mut, mut);
 
 impl NodeKind {
-    /// Returns the values of this kind that are recognized by their first bytes.
     pub(crate) fn frequent(&self) -> FrequentValues {
         match self {
             NodeKind::Str(spec) if spec.is_plain => FrequentValues::Texts,
@@ -77,7 +76,7 @@ impl NodeKind {
     }
 
     /// Returns the other nodes that may describe a value of this kind: the branches or variants, or the node to which this kind adds null,
-    /// checks or unit variants. Returns none if the kind describes the value itself.
+    /// checks or unit variants.
     #[inline]
     pub(crate) fn alternatives(&self) -> impl Iterator<Item = NodeId> {
         let (branches, variants, one): (&[NodeId], &[(String, NodeId)], _) = match self {
@@ -101,7 +100,6 @@ impl NodeKind {
         out
     }
 
-    /// Returns whether the values are scalars of one type.
     #[inline]
     pub(crate) fn is_scalar(&self) -> bool {
         matches!(
@@ -117,9 +115,8 @@ impl NodeKind {
 }
 
 impl PlanNode {
-    /// Returns the alternative of this node that describes a value. This alternative may have alternatives, too. `text_of` returns the
-    /// string that the value has under a key. Returns `None` if the node describes the value itself, is a union, or has no variant for the
-    /// value.
+    /// Returns the alternative of this node that describes a value. `text_of` returns the string that the value has under a key. Returns
+    /// `None` if the node is a union, or has no alternative for the value.
     pub(crate) fn referred<'v>(&self, text_of: impl FnOnce(&str) -> Option<Cow<'v, str>>) -> Option<NodeId> {
         match &self.kind {
             NodeKind::Tagged { tag, variants, names } => {

@@ -1,5 +1,5 @@
-//! Validates whole arguments against a JSON Schema with keywords that its plan (the compiled schema) does not model. The validation needs
-//! the feature `full-schema`. Only foreign schemas, which were not made by schemars, are validated in this way.
+//! Validates whole arguments against a JSON Schema with keywords that the compiled schema, the `Plan`, does not model. This needs the
+//! feature `full-schema`, and is never done for the schema of a Rust type.
 
 use super::error::{CompileResult, SchemaError};
 use crate::args::issue::{Issue, IssueCode};
@@ -14,7 +14,7 @@ pub(crate) use NoValidator as Whole;
 
 #[cfg(not(feature = "full-schema"))]
 impl NoValidator {
-    /// Fails with an error about the first keyword that the plan does not model. No validator is ever created.
+    /// Always fails, with an error about the first keyword that the plan does not model.
     pub(super) fn new(_: &Value, _: &Value, keywords: &[&'static str]) -> CompileResult<NoValidator> {
         Err(SchemaError::new(keywords.first().copied().unwrap_or("$schema"), "", "is not modelled"))
     }
@@ -53,10 +53,8 @@ impl Whole {
 /// Maximum number of the plan's issues that each issue of the validator is compared with.
 const MAX_COMPARED: usize = 1_000;
 
-/// The issues that a validator returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IssueLimit {
-    /// All issues of the value.
     All,
     /// Only issues of keywords that the plan does not model, because the plan already found its own issues.
     Unmodelled,
@@ -77,21 +75,19 @@ mod full {
     use std::collections::{HashMap, HashSet};
     use std::sync::Arc;
 
-    /// Maximum number of values and maximum depth of a schema that the validator gets.
+    /// Maximum number of values and maximum depth of a schema.
     const MAX_VALUES: usize = 20_000;
     const MAX_DEPTH: usize = 100;
     /// Maximum number of schemas that are applied to values in one validation.
     const MAX_STEPS: usize = 100_000;
     /// Maximum nesting depth of the schemas that are applied in one validation.
     const MAX_NESTING: usize = 300;
-    /// Maximum number of errors that are reported.
     const MAX_ISSUES: usize = 1_000;
     const PATTERN_SIZE: usize = 1 << 20;
 
-    /// The validator of a whole schema.
     pub(crate) struct WholeValidator {
         validator: Validator,
-        /// The schema, with its references as pointers.
+        /// The schema, with its references as pointers from the root.
         document: Value,
         /// Pointers to the possible targets of dynamic references, by the name of the dynamic anchor.
         dynamic: HashMap<String, Vec<String>>,
@@ -100,8 +96,7 @@ mod full {
     }
 
     impl WholeValidator {
-        /// Creates the validator of a schema. `document` is the schema with its references as pointers. Fails if the schema is too
-        /// large or not valid.
+        /// Creates the validator of a schema. `document` is the schema with its references as pointers from the root.
         pub(in crate::args::plan) fn new(
             schema: &Value,
             document: &Value,
@@ -146,7 +141,6 @@ mod full {
             Ok(WholeValidator { validator, document: document.clone(), dynamic, keywords: keywords.to_vec() })
         }
 
-        /// Returns the keywords that the plan does not model.
         pub(crate) fn keywords(&self) -> &[&'static str] {
             &self.keywords
         }
@@ -322,8 +316,7 @@ mod full {
         true
     }
 
-    /// Adds an error as an issue, in the words of the report and with the value shortened. The validator's own message may contain
-    /// whole values and schemas.
+    /// Adds an error as an issue with a message of our own, because the validator's message may contain whole values and schemas.
     fn add_issue(error: &ValidationError<'_>, out: &mut Vec<Issue>) {
         let pointer = error.instance_path().as_str();
         let at = |key: &str| {

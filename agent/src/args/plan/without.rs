@@ -19,11 +19,8 @@ const UNDERSTOOD: [&str; 10] = [
 ];
 
 impl Plan {
-    /// Returns the plan without these top-level parameters: they are neither shown nor accepted.
-    ///
-    /// # Errors
-    /// Fails if there is no such parameter, or if another keyword of the schema mentions the parameter.
-    /// Also fails if the schema refers to its own root, or if the plan cannot be compiled.
+    /// Returns the plan without these top-level parameters, which are then neither shown nor accepted. Fails if a parameter does not exist
+    /// or another keyword mentions it, or if the schema refers to its own root.
     pub(crate) fn without<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Plan, NotTakenOut> {
         let source = self.graph.source.as_ref();
         let mut schema = source.unwrap_or(&self.graph.schema).clone();
@@ -99,8 +96,7 @@ fn take_out_of(object: &mut Map<String, Value>, name: &str) -> Result<bool, Stri
     Ok(was_there)
 }
 
-/// Closes a foreign object that has no property left after a removal, unless the schema or the options decide about other
-/// keys. Before the removal, the object was closed because it listed a property.
+/// Closes an object that has no property left after a removal, unless the schema or the options decide about other keys.
 fn close_empty(schema: &mut Value, options: PlanOptions) {
     let Value::Object(root) = schema else { return };
     let lists_none = root.get("properties").and_then(Value::as_object).is_some_and(Map::is_empty);

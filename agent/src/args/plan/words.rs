@@ -1,4 +1,4 @@
-//! The words of closed sets and of tags: the names that are shown, and their aliases.
+//! The strings of an `enum` and the names of variants, with their aliases.
 
 use super::Graph;
 use super::node::{NodeId, NodeKind};
@@ -31,15 +31,14 @@ impl Folds {
     }
 }
 
-/// A set of strings without repetitions. It is closed, or also accepts any other text.
+/// A set of strings without repetitions. If `open`, the set also accepts any other string.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     own: Vec<String>,
-    /// Each word as JSON text, in quotes. A word that a model writes with unusual escapes does not match its token.
+    /// Each word as JSON text, in quotes. A word that a model writes with unusual escapes does not match.
     tokens: Box<[NameToken]>,
     /// Other spellings, which models do not see, each with the index of its word.
     aliases: Vec<(String, usize)>,
-    /// Whether any other text is accepted unchanged.
     open: bool,
     folds: Folds,
 }
@@ -60,7 +59,7 @@ impl Words {
         Words { own: words, tokens, ..Words::default() }
     }
 
-    /// Adds other spellings of words. Spellings of words that are not in the set are left out.
+    /// Adds pairs of a word and its alias. A word that is not in the set is ignored.
     pub(super) fn with_aliases<'a>(mut self, aliases: impl IntoIterator<Item = (&'a str, &'a str)>) -> Words {
         for (word, alias) in aliases {
             if let Some(of) = self.own.iter().position(|own| own == word) {
@@ -70,7 +69,6 @@ impl Words {
         self
     }
 
-    /// Sets whether the set also accepts every text that is not one of its words.
     pub(super) fn opened(mut self, open: bool) -> Words {
         self.open = open;
         self
@@ -80,7 +78,6 @@ impl Words {
         self.own.iter().map(String::as_str)
     }
 
-    /// Returns the other spellings that are accepted.
     pub(crate) fn aliases(&self) -> impl Iterator<Item = &str> {
         self.aliases.iter().map(|(alias, _)| alias.as_str())
     }
@@ -97,8 +94,8 @@ impl Words {
         self.tokens.iter().find_map(|token| token.end_after(head, text, at))
     }
 
-    /// Returns the word that `text` names, as far as the rules allow. This word equals the text, has the text as an alias, or, with
-    /// `FOLD_ENUM`, is the only word that is equal except for case and separators. An open set returns any other text unchanged.
+    /// Returns the word that `text` names, directly or by an alias. With `FOLD_ENUM`, case and separators do not matter, unless several
+    /// words match. An open set returns any other text unchanged.
     #[inline]
     pub(crate) fn pick<'a>(&'a self, text: &'a str, rules: Rules) -> Option<PickedWord<'a>> {
         let exact = |word| Some(PickedWord { word, is_coerced: false });
@@ -128,11 +125,10 @@ impl Words {
     }
 }
 
-/// The names of the variants of a tagged enum.
 #[derive(Debug, Default)]
 pub(crate) struct VariantNames {
     words: Words,
-    /// The variant for every other name.
+    /// The variant for every other name (serde's `other`).
     pub(super) other: Option<NodeId>,
     are_objects: OnceLock<bool>,
     first: OnceLock<FirstTag>,
@@ -165,7 +161,7 @@ impl VariantNames {
         *self.are_objects.get_or_init(|| variants.iter().map(|v| v.1).chain(self.other).all(is_object))
     }
 
-    /// Returns the possible beginnings of an object whose tag comes first. `tag` and `variants` must be the same in every call.
+    /// Requires the same `tag` and `variants` in every call, because the result is computed only once.
     #[inline]
     pub(crate) fn first(&self, tag: &str, variants: &[(String, NodeId)], graph: &Graph) -> &FirstTag {
         self.first.get_or_init(|| {
@@ -181,7 +177,6 @@ impl VariantNames {
         })
     }
 
-    /// Returns the variant that `text` names, as far as the rules allow, or else the variant for every other name.
     pub(crate) fn pick<'a>(
         &'a self,
         variants: &[(String, NodeId)],

@@ -1,5 +1,5 @@
-//! Values that must be seen as a whole before they are read: tags can be at any position, unions need a branch, members of closed sets and
-//! items of sets are compared, and checks look at whole values. The text of such a value is kept and read a second time.
+//! Values whose whole text is needed before they are read: for example, to find a tag, to choose the branch of a union, or to search for
+//! repeated items. Their text is kept and read a second time.
 
 use super::context::{nested, refused};
 use super::scalar::Scalar;
@@ -14,16 +14,15 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAcces
 use serde_json::{Value, value::RawValue};
 use std::{borrow::Cow, fmt};
 
-/// Maximum depth of re-reading. A value has at most 127 levels, and each may need one re-reading for its alternatives and one for its
-/// object. A level needs more re-readings only if its alternatives have alternatives themselves.
+/// Maximum number of nested second readings. A value nests at most 127 deep, and each level usually needs at most two: one to choose an
+/// alternative, and one for its object.
 pub(super) const MAX_AGAIN: u32 = 260;
 
-/// The result of looking ahead into a value.
+/// The way to read a value, chosen by its text.
 pub(super) enum Ahead<'de, 'c> {
     Scalar(Scalar<'de>),
-    /// The text is read without the plan.
+    /// The text is read without the schema.
     AsIs(&'de str),
-    /// The text is read as `node` describes.
     Value {
         text: &'de str,
         node: &'c PlanNode,
@@ -31,8 +30,7 @@ pub(super) enum Ahead<'de, 'c> {
 }
 
 impl<'de, 'c, D: Deserializer<'de>> PlanDe<'c, D> {
-    /// Reads the text of a value, and decides how it is read: as a scalar, without the plan, or as another node describes. Used for types
-    /// that ask for a scalar or for any value.
+    /// Reads the text of a value, and decides how to read the value. Used for types that ask for a scalar or for any value.
     #[inline(never)]
     pub(super) fn look_ahead(self) -> Result<Ahead<'de, 'c>, D::Error> {
         let PlanDe { de, at } = self;
@@ -48,8 +46,7 @@ impl<'de, 'c, D: Deserializer<'de>> PlanDe<'c, D> {
                 return Ok(coerced.map_or(Ahead::AsIs(text), Ahead::Scalar));
             }
             NodeKind::External(external) if text.starts_with('"') => {
-                // The type that is read did not ask for an enum. The type is, for example, `Value`, or the buffer of serde for an untagged
-                // enum.
+                // The type did not ask for an enum: it is, for example, `Value`, or the buffer of serde for an untagged enum.
                 let name: String = serde_json::from_str(text).map_err(nested)?;
                 let Some(unit) = external.units.pick(&name, node.rules) else {
                     return Err(refused("variant"));
@@ -71,7 +68,7 @@ impl<'de, 'c, D: Deserializer<'de>> PlanDe<'c, D> {
 }
 
 impl<'c> Context<'c> {
-    /// Looks ahead at the text of a value. Returns the node along which the value is then read, or an error if the plan refuses the value.
+    /// Returns the schema node by which a value with this text is read, or an error if the schema refuses the value.
     pub(in crate::args) fn look_ahead(
         &self,
         at: &ValuePosition<'c>,
@@ -92,7 +89,6 @@ impl<'c> Context<'c> {
     }
 }
 
-/// Returns the value of a key in an object. Returns `None` if the text is not an object, the key is missing, or its value is not a string.
 fn text_at(text: &str, key: &str) -> Option<String> {
     let mut de = serde_json::Deserializer::from_str(text);
     let mut found = None;
@@ -106,7 +102,6 @@ pub(super) fn is_set(at: &ValuePosition<'_>, text: &str) -> bool {
     coerced(at, text).is_some_and(|items| repeated(&items).is_none())
 }
 
-/// Returns the items of a list after coercion, or `None` if the text is not an accepted list.
 fn coerced(at: &ValuePosition<'_>, text: &str) -> Option<Vec<Value>> {
     let silent = at.cx.silent_part();
     let mut de = serde_json::Deserializer::from_str(text);
@@ -118,8 +113,8 @@ fn coerced(at: &ValuePosition<'_>, text: &str) -> Option<Vec<Value>> {
     }
 }
 
-/// Returns the member of a closed set to which a value is coerced, or `None` if the value is read unchanged. Records the coercion, and the
-/// rounding of a number that lost digits. Fails if the value is not in the set.
+/// Returns the member of an `enum` or `const` to which a value is coerced, or `None` if the value is read unchanged. Fails if the value is
+/// not a member.
 fn constant<'de>(
     at: &ValuePosition<'_>,
     members: &[Value],
@@ -148,8 +143,8 @@ fn constant<'de>(
     }
 }
 
-/// Returns the member of a closed set that the sent value equals or becomes by coercion, and the sent value. Fails if there is no such
-/// member, or if the member is a list or an object and the text repeats a key.
+/// Returns the member that the sent value equals or becomes by coercion, and the sent value. Fails if there is no such member, or if the
+/// sent list or object repeats a key.
 fn member<'v>(
     members: &'v [Value],
     text: &str,
@@ -181,7 +176,6 @@ impl<'de> Visitor<'de> for TextFinder<'_, '_> {
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
         while let Some(is_here) = access.next_key_seed(IsKey(self.key))? {
             if is_here {
-                // Parsing fails if the value is not a string.
                 let raw: &'de RawValue = access.next_value()?;
                 *self.found = serde_json::from_str(raw.get()).ok();
                 break;
@@ -192,7 +186,6 @@ impl<'de> Visitor<'de> for TextFinder<'_, '_> {
     }
 }
 
-/// A seed that reads a key and returns whether it equals this one.
 pub(crate) struct IsKey<'k>(pub(crate) &'k str);
 
 impl<'de> DeserializeSeed<'de> for IsKey<'_> {

@@ -11,7 +11,6 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde_json::value::RawValue;
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
-    /// Reads a value for a type that asked for a map or a struct.
     #[inline]
     pub(super) fn read_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
@@ -29,7 +28,6 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         again.end(out)
     }
 
-    /// Reads a value for a type that asked for a list or a tuple.
     #[inline]
     pub(super) fn read_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
@@ -48,26 +46,25 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     }
 }
 
-/// Returns whether a value is read as an object without look-ahead. This includes values whose node is `Any`. With a separate reader for
-/// them, the compiler would generate the code of every `Deserialize` type twice, once for each kind of `MapAccess`.
+/// Returns whether a value can be read as an object without looking at its text first. This includes values of `NodeKind::Any`: with a
+/// separate reader for them, the code of every `Deserialize` type would be compiled twice.
 #[inline]
 fn takes_object(at: &ValuePosition<'_>) -> bool {
     matches!(at.node.kind, NodeKind::Any) || ObjectNode::of(at).is_some()
 }
 
-/// Returns whether a value is read as a list without look-ahead. A set needs look-ahead, because it is searched for repeated items before
-/// it is read. A silent reading, which only coerces, allows repeated items.
+/// Returns whether a value can be read as a list without looking at its text first. An array with `uniqueItems` is first searched for
+/// repeated items, unless the reading only coerces (`is_silent`).
 #[inline]
 fn takes_list(at: &ValuePosition<'_>) -> bool {
     list(at).is_some_and(|array| !array.unique || at.cx.is_silent())
 }
 
-/// A value whose text is read a second time.
 struct ValueAgain<'de, 'c> {
-    /// The position of the value, with the node that look-ahead found.
+    /// The position of the value, with the schema node that was chosen for its text.
     at: ValuePosition<'c>,
     text: &'de str,
-    /// The number of nested re-readings before this value, which `end` restores.
+    /// The value of `Context::again` before this value, which `end` restores.
     again: u32,
 }
 
@@ -79,7 +76,7 @@ impl ValueAgain<'_, '_> {
     }
 }
 
-/// Reads the raw text of a value, and follows the plan from its node until `is_found` accepts a node: for example, from a union to the
+/// Reads the raw text of a value, and goes from schema node to schema node until `is_found` accepts one: for example, from a union to the
 /// branch that fits the text. The caller reads the text again, and then calls `ValueAgain::end`.
 #[inline(never)]
 fn ahead_to<'de, 'c, D: Deserializer<'de>>(
@@ -109,8 +106,8 @@ fn ahead_to<'de, 'c, D: Deserializer<'de>>(
     Ok(ValueAgain { at: along, text: raw.get(), again })
 }
 
-/// Reads the raw text of a value as [`ahead_to`] does, until a node accepts lists. Refuses a set with repeated items, unless the reading
-/// is silent.
+/// Finds a schema node for lists with [`ahead_to`]. If the node has `uniqueItems`, refuses repeated items, unless the reading only coerces
+/// (`is_silent`).
 #[inline(never)]
 fn ahead_to_list<'de, 'c, D: Deserializer<'de>>(de: PlanDe<'c, D>) -> Result<ValueAgain<'de, 'c>, D::Error> {
     let found = ahead_to(de, |at| list(at).is_some())?;
@@ -121,7 +118,7 @@ fn ahead_to_list<'de, 'c, D: Deserializer<'de>>(de: PlanDe<'c, D>) -> Result<Val
     Err(refused("type, or repeated items"))
 }
 
-/// Reads the text of a value and looks ahead into it. Returns the node that describes the value, and the text.
+/// Reads the raw text of a value. Returns the schema node that fits the text, and the text.
 pub(super) fn ahead<'de, 'c, D: Deserializer<'de>>(
     at: &ValuePosition<'c>,
     de: D,

@@ -9,7 +9,7 @@ use serde::de::Error;
 use serde_json::{Value, de::StrRead};
 use std::{cell::Cell, cell::RefCell};
 
-/// The position of the first refusal of a reading.
+/// The value or key at which a reading first failed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Failure {
     /// The path of the innermost value that was refused.
@@ -18,15 +18,15 @@ pub(crate) struct Failure {
     pub(crate) is_key: bool,
 }
 
-/// The node and the path of a value that is being read. Positions are a linked list on the stack, so a path is only built when it is
-/// needed.
+/// The path and the schema node of a value that is being read. Positions form a linked list on the stack, so the path is built only when
+/// it is needed.
 pub(crate) struct ValuePosition<'c> {
     pub(super) cx: &'c Context<'c>,
     pub(super) node: &'c PlanNode,
     up: Option<&'c ValuePosition<'c>>,
     segment: PositionSegment<'c>,
     secret: bool,
-    /// The purpose of the context, copied because each value asks for it.
+    /// A copy of the purpose in `cx`, because each value needs it.
     purpose: Purpose,
     pub(super) depth: u32,
 }
@@ -78,18 +78,17 @@ impl<'c> ValuePosition<'c> {
         }
     }
 
-    /// Returns the same position with another node.
     pub(super) fn along(&self, node: &'c PlanNode) -> ValuePosition<'c> {
         ValuePosition { node, ..*self }
     }
 
-    /// Returns whether the arguments fit exactly, as a scan found before.
+    /// Returns whether `exact::fit` has already found that the arguments fit the schema without coercion.
     #[inline]
     pub(super) fn is_exact(&self) -> bool {
         self.purpose == Purpose::Exact
     }
 
-    /// Returns whether the findings of checks on typed values are collected.
+    /// Returns whether this reading only collects the findings of checks (`#[arg(validate = …)]`).
     #[inline]
     pub(super) fn collects(&self) -> bool {
         self.purpose == Purpose::Checks
@@ -118,61 +117,58 @@ impl<'c> ValuePosition<'c> {
     }
 }
 
-/// Decides about values that must be seen as a whole before they are read. Each value must be a slice of the text that is read.
+/// Answers questions about a value that need its whole text before it is read. Each `value` must be a slice of the text that is read.
 pub(crate) trait ValueJudge {
-    /// Returns the branch of a union that describes the value, or `None` if the union refuses the value. `is_root` says whether the value
-    /// is the arguments as a whole. If `is_silent` is true, the repeated items of an array with `uniqueItems` are not an error.
+    /// Returns the branch of a union that fits the value, or `None` if none does. `is_root` says whether the value is the arguments as a
+    /// whole. If `is_silent` is true, an array may repeat items despite `uniqueItems`.
     fn branch(&self, union: &PlanNode, value: &str, is_root: bool, is_silent: bool) -> Option<NodeId>;
 
-    /// Returns whether the value fits a node with checks and passes these checks.
+    /// Returns whether the value fits a schema node with checks, such as `not`, and passes these checks.
     fn passes(&self, checked: &PlanNode, value: &str, is_root: bool) -> bool;
 }
 
-/// The purpose of reading a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// Reading the arguments of a call.
     Call,
-    /// Reading the arguments of a call a second time, with the digits of each number, to record which numbers are rounded.
+    /// Reading the arguments of a call a second time, to record which numbers lose digits as floats.
     Digits,
-    /// Reading arguments that fit exactly, as a scan found before. Nothing in them is checked.
+    /// Reading arguments without any check, because `exact::fit` has found that they fit the schema as they are.
     Exact,
-    /// Only coercing: nothing is recorded, no checks run, and sets may have repeated items.
+    /// Only coercing: nothing is recorded, no checks run, and arrays may repeat items despite `uniqueItems`.
     Silent,
-    /// Like `Silent`, for canonical arguments, in which integers beyond 64 bits are strings. A string such as `"42"` is accepted as an
-    /// integer under every policy.
+    /// Like `Silent`, for arguments that were already coerced. In them, integers beyond 64 bits are strings, so a string such as `"42"` is
+    /// accepted as an integer under every policy.
     Canonical,
-    /// Only collecting the findings of checks on typed values, within `hooks::collect`.
+    /// Only collecting the findings of checks (`#[arg(validate = …)]`), within `hooks::collect`.
     Checks,
 }
 
 pub(crate) struct Context<'c> {
     pub(crate) graph: &'c Graph,
-    /// The text being read. Keys without escapes are slices of it, so their offsets follow from their addresses.
+    /// The text being read. Keys without escapes are slices of this text, so their offsets follow from their addresses.
     text: &'c str,
     /// State that most calls do not need, created when it is first needed.
     rare: RefCell<Option<Box<RareState>>>,
-    /// Decides about whole values; `None` for arguments that fit exactly, which need no decisions.
+    /// `None` for arguments that fit exactly, which need no decisions.
     judge: Option<&'c dyn ValueJudge>,
     purpose: Purpose,
-    /// The current number of nested re-readings.
+    /// The number of nested second readings, which `MAX_AGAIN` limits.
     pub(super) again: Cell<u32>,
     /// Flags for the floats that were read so far: a combination of [`FLOATS`], [`EXPONENTS`] and [`LOSSY`].
     floats: Cell<u8>,
 }
 
-/// The state of a reading that records coercions or collects findings.
 #[derive(Default)]
 struct RareState {
     /// The coercions so far. The first `structural` ones changed the text before it was read.
     coercions: Vec<Coercion>,
     structural: usize,
-    /// The position of the first refusal, while findings are collected.
+    /// Recorded only while findings are collected.
     failed_at: Option<Failure>,
     placed: Vec<LocatedFinding>,
 }
 
-/// The flag for an ordinary float. If the text contains no long number, the float has all its digits.
+/// The flag for an ordinary float, which loses digits only if the text contains a number of more than 15 digits.
 const FLOATS: u8 = 1;
 /// The flag for a float that may have lost digits if the text contains an exponent. For example, `1e-400` is read as 0.
 const EXPONENTS: u8 = 1 << 1;
@@ -196,12 +192,11 @@ impl<'c> Context<'c> {
         }
     }
 
-    /// Creates a context for arguments that fit exactly.
     pub(crate) fn exact(graph: &'c Graph, text: &'c str) -> Context<'c> {
         Context { purpose: Purpose::Exact, ..Context::alone(graph, text) }
     }
 
-    /// Returns whether this reading only coerces: nothing is recorded, no checks run, and sets may have repeated items.
+    /// Returns whether this reading only coerces, without checks and without recording anything.
     #[inline]
     pub(super) fn is_silent(&self) -> bool {
         matches!(self.purpose, Purpose::Silent | Purpose::Canonical)
@@ -219,17 +214,18 @@ impl<'c> Context<'c> {
         self.purpose == Purpose::Digits
     }
 
-    /// Increases the depth of re-reading. Returns the previous depth, which the caller restores.
+    /// Adds to the number of nested second readings. Returns the previous number, which the caller restores.
     pub(super) fn read_again(&self, steps: u32) -> u32 {
         self.again.replace(self.again.get() + steps)
     }
 
-    /// Returns the node that describes the arguments as a whole. For arguments that fit exactly, returns the node that accepts any value.
+    /// Returns the schema node of the arguments as a whole. Arguments that fit exactly are read without the schema, so their node accepts
+    /// any value.
     pub(crate) fn root(&self) -> &'c PlanNode {
         self.graph.node(if self.purpose == Purpose::Exact { self.graph.any } else { self.graph.root })
     }
 
-    /// Records that a number was read as a float. `single` means that its type has 32 bits.
+    /// Records that a number was read as a float. If `single` is true, the float of the type has 32 bits.
     #[inline]
     pub(super) fn note_float(&self, float: f64, single: bool) {
         let found = if float == 0.0 {
@@ -242,8 +238,8 @@ impl<'c> Context<'c> {
         self.floats.set(self.floats.get() | found);
     }
 
-    /// Records that a value may contain floats, because it is read without the plan. A string, boolean or null after a key without
-    /// escapes is recognized and not recorded.
+    /// Records that a value may contain floats, because the schema accepts any value here. Does nothing if the text shows that the value
+    /// is a string, a boolean or null.
     pub(super) fn note_any(&self, at: &ValuePosition<'_>) {
         let start = match at.segment {
             PositionSegment::Key(key) => {
@@ -256,14 +252,14 @@ impl<'c> Context<'c> {
         }
     }
 
-    /// Returns whether a number in the text may have been rounded.
     #[inline]
     pub(crate) fn may_have_rounded(&self) -> bool {
         let found = self.floats.get();
         found != 0 && (found & LOSSY != 0 || rounding::may_round(self.text, found & EXPONENTS != 0))
     }
 
-    /// Creates a context for reading the same text a second time, with the digits of each number. Only structural coercions are kept.
+    /// Creates a context for a second reading, which compares the digits of each number with its float. Keeps only the coercions that
+    /// changed the text before it was read, because the second reading records all others again.
     #[cold]
     pub(crate) fn into_careful(self) -> Context<'c> {
         let rare = self.rare.into_inner().map(|rare| {
@@ -275,35 +271,31 @@ impl<'c> Context<'c> {
         Context { rare, purpose, judge: self.judge, ..Context::alone(self.graph, self.text) }
     }
 
-    /// Creates a context in which values are coerced, but nothing is recorded, and no checks run.
     pub(crate) fn silent(graph: &'c Graph, text: &'c str, judge: &'c dyn ValueJudge) -> Context<'c> {
         Context { purpose: Purpose::Silent, ..Context::new(graph, text, judge) }
     }
 
-    /// Creates a silent context for canonical arguments, which were checked before.
     pub(crate) fn canonical(graph: &'c Graph, text: &'c str, judge: &'c dyn ValueJudge) -> Context<'c> {
         Context { purpose: Purpose::Canonical, ..Context::new(graph, text, judge) }
     }
 
-    /// Creates a context that collects the findings of checks.
     pub(crate) fn collecting(graph: &'c Graph, text: &'c str, judge: &'c dyn ValueJudge) -> Context<'c> {
         Context { purpose: Purpose::Checks, ..Context::new(graph, text, judge) }
     }
 
-    /// Returns the collected findings and the position of the first refusal.
     pub(crate) fn into_placed(self) -> (Vec<LocatedFinding>, Failure) {
         let rare = self.rare.into_inner().unwrap_or_default();
         (rare.placed, rare.failed_at.unwrap_or_default())
     }
 
-    /// Takes the findings that checks have collected without a position, and assigns them to the value at this position.
+    /// Assigns the findings that checks have reported since the last call to the value at this position.
     fn place(&self, at: &ValuePosition<'_>) {
         let mut rare = self.rare.borrow_mut();
         let placed = &mut rare.get_or_insert_default().placed;
         hooks::place(|| at.pointer(), at.node.id, at.secret, placed);
     }
 
-    /// Returns whether serde tries one alternative after the other at this node, so that a refusal leads to the next alternative.
+    /// Returns whether serde tries one alternative after the other at this schema node, so that a refusal leads to the next alternative.
     fn is_tried(&self, node: &PlanNode) -> bool {
         match &node.kind {
             NodeKind::Union { .. } => true,
@@ -324,7 +316,6 @@ impl<'c> Context<'c> {
         Context { rare: RefCell::new(Some(rare)), ..Context::new(graph, text, judge) }
     }
 
-    /// Creates a context for reading a part of the text. Values are coerced, but nothing is recorded, and no checks run.
     pub(super) fn silent_part(&self) -> Context<'c> {
         Context { purpose: Purpose::Silent, judge: self.judge, ..Context::alone(self.graph, self.text) }
     }
@@ -344,7 +335,7 @@ impl<'c> Context<'c> {
         self.push(at, at.secret, from, to, rule);
     }
 
-    /// Records a dropped key. If the plan has secrets, the value is hidden, because the key may be a misspelled secret.
+    /// Records a dropped key. If the schema has secrets, the value is hidden, because the key may be a misspelled secret.
     #[cold]
     pub(super) fn record_dropped(&self, at: &ValuePosition<'_>, from: Value) {
         let (from, rule) = (CoercedValue::Value(from.into()), CoercionRule::UnknownDropped);
@@ -372,17 +363,16 @@ impl<'c> Context<'c> {
         coercions.push(Coercion { path: at.pointer(), from, to, rule });
     }
 
-    /// Begins to read a value while the findings of checks are collected. If serde tries alternatives at this node, suspends the
-    /// collection. Returns whether this call suspended the collection.
+    /// Suspends the collection of findings if serde tries alternatives at this schema node: a finding must then be an error, so that serde
+    /// tries the next alternative. Returns whether this call suspended the collection.
     #[cold]
     #[inline(never)]
     pub(crate) fn enter(&self, node: &PlanNode) -> bool {
         self.is_tried(node) && hooks::suspend()
     }
 
-    /// Ends the reading of a value. If the value was read, assigns the collected findings of checks to the value. If it was refused,
-    /// records its position, unless another value was refused before. `is_tried` is the result of `enter`: if it is `true`, `enter` has
-    /// suspended the collection of findings, which is now resumed.
+    /// Ends the reading of a value: assigns the collected findings to the value, or records its path if it was refused. `is_tried` is the
+    /// result of `enter`.
     #[cold]
     #[inline(never)]
     pub(crate) fn leave(&self, at: &ValuePosition<'_>, is_tried: bool, is_read: bool) {
@@ -396,7 +386,6 @@ impl<'c> Context<'c> {
         }
     }
 
-    /// Records that the key type of a map refused the key at this position.
     #[cold]
     pub(super) fn failed_key(&self, at: &ValuePosition<'_>) {
         self.fail(at, true);
@@ -417,7 +406,7 @@ impl<'c> Context<'c> {
         self.text.as_bytes().get(offset_in(self.text, key)? + key.len() + 1..)
     }
 
-    /// Returns whether the value after this key is certainly not null. `false` leaves the question open.
+    /// Returns `true` if the value after this key is certainly not null, and `false` if it may be null.
     #[inline]
     pub(super) fn value_follows(&self, key: &str) -> bool {
         match self.after_key(key) {
@@ -443,19 +432,15 @@ impl<'c> Context<'c> {
         self.text.get(start..start + length).filter(|_| is_plain)
     }
 
-    /// Returns the branch of a union that describes the value at a position. Returns `None` if the union refuses the value, or if the
-    /// context has no judge.
     pub(super) fn branch(&self, at: &ValuePosition<'_>, value: &str) -> Option<NodeId> {
         self.judge?.branch(at.node, value, at.is_root(), self.is_silent())
     }
 
-    /// Returns whether the value at a position fits its node, which has checks, and passes these checks.
     pub(super) fn passes(&self, at: &ValuePosition<'_>, value: &str) -> bool {
         self.judge.is_some_and(|judge| judge.passes(at.node, value, at.is_root()))
     }
 }
 
-/// Returns the definition of the lists that the node accepts, or `None` if the node is neither `Any` nor an array.
 #[inline]
 pub(super) fn list<'c>(at: &ValuePosition<'c>) -> Option<&'c ArraySpec> {
     match &at.node.kind {
@@ -465,7 +450,7 @@ pub(super) fn list<'c>(at: &ValuePosition<'c>) -> Option<&'c ArraySpec> {
     }
 }
 
-/// Creates a JSON reader of a text. The function is never inlined, so that its code is compiled only once.
+/// Creates a JSON reader. Never inlined, so that the code of the reader is compiled only once.
 #[inline(never)]
 pub(super) fn text_reader(text: &str) -> serde_json::Deserializer<StrRead<'_>> {
     serde_json::Deserializer::from_str(text)
@@ -479,14 +464,13 @@ fn skip_blank(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// Creates the error with which the plan refuses a value. The model sees `words` only if the judge, which explains refusals, finds no
-/// issue.
+/// Creates the error for a value that the schema refuses. The model sees `words` only if `args::judge` finds no issue to report.
 #[cold]
 pub(super) fn refused<E: Error>(words: &'static str) -> E {
     E::custom(words)
 }
 
-/// Some values are read ahead, by a reader of their own. Converts the error of that reader into an error of the outer one.
+/// Converts the error of a separate reader, for the text of one value, into an error of the outer reader.
 #[cold]
 pub(super) fn nested<E: Error>(error: serde_json::Error) -> E {
     E::custom(error)

@@ -90,7 +90,6 @@ impl<'de, A: MapAccess<'de>> Payload<'de, '_, '_, A> {
     }
 }
 
-/// A seed that reads an object with this visitor.
 struct ObjectSeed<V>(V);
 
 impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for ObjectSeed<V> {
@@ -101,7 +100,6 @@ impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for ObjectSeed<V> {
     }
 }
 
-/// A seed that reads a list with this visitor.
 struct ListSeed<V>(V);
 
 impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for ListSeed<V> {

@@ -1,10 +1,7 @@
-//! The typed pass: a serde `Deserializer` in which the plan decides what a value may be.
-//!
-//! The plan node, and not the request of the `Deserialize` impl, decides what a scalar may be. So coercion also happens where serde
-//! buffers (flatten, untagged, tags). The inner deserializer is always `&mut serde_json::Deserializer<StrRead>`: with a second type of
-//! deserializer, a build in release mode would take several times as long.
-//!
-//! The errors of this pass only say that the arguments are refused; [`judge`](super::judge) determines why.
+//! Reads arguments into their type: `PlanDe` is a serde `Deserializer` that checks and coerces each value by its `PlanNode`, the part of
+//! the compiled schema for this value. The schema decides what a scalar may be, and not the method that the `Deserialize` impl calls, so
+//! values that serde buffers (for `flatten`, untagged and tagged enums) are coerced, too. The errors only say that the arguments are
+//! refused; [`judge`](super::judge) finds out why.
 
 mod buffered;
 mod careful;
@@ -21,16 +18,16 @@ pub(crate) use context::{Context, Failure, ValueJudge, ValuePosition};
 
 use serde::de::{DeserializeSeed, Deserializer};
 
-/// Maximum number of nested containers, as in `serde_json`. The count of `serde_json` restarts when a subtree is read again, so positions
-/// count their depth, too.
+/// Maximum number of nested objects and arrays, as in `serde_json`. `serde_json` restarts its count when it reads the text of an inner
+/// value separately, so `ValuePosition` counts the depth, too.
 const MAX_DEPTH: u32 = 127;
 
 pub(crate) struct PlanDe<'c, D> {
+    /// Always a `&mut serde_json::Deserializer<StrRead>`: a second type of deserializer would multiply the time of a release build.
     pub(crate) de: D,
     pub(crate) at: &'c ValuePosition<'c>,
 }
 
-/// A seed that reads its value through a [`PlanDe`].
 struct PlanSeed<'c, S> {
     seed: S,
     at: &'c ValuePosition<'c>,
@@ -52,7 +49,7 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for PlanSeed<'_, S> {
     }
 }
 
-/// The kind of value that the `Deserialize` impl asked for, as far as reading depends on it.
+/// The kind of value that the `Deserialize` impl asked for, as far as it matters for reading.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hint {
     Any,

@@ -17,11 +17,10 @@ pub(super) struct ObjectVisitor<'c, V> {
     pub(super) at: &'c ValuePosition<'c>,
 }
 
-/// The definition by which the keys and values of an object are checked.
 #[derive(Clone, Copy)]
 pub(super) enum ObjectNode<'c> {
     Known(&'c ObjectSpec),
-    /// The tag of the object selects the definition. All variants are objects.
+    /// The tag of the object selects the `ObjectSpec`. All variants are objects.
     Tagged {
         tag: &'c str,
         variants: &'c [(String, NodeId)],
@@ -31,8 +30,8 @@ pub(super) enum ObjectNode<'c> {
 }
 
 impl<'c> ObjectNode<'c> {
-    /// Returns the definition of the objects that a node accepts. Returns `None` if finding it needs look-ahead, or if the node accepts any
-    /// value or no objects.
+    /// Returns `None` if the schema node accepts any value or no objects, or if the text of the value is needed to choose among
+    /// alternatives.
     #[inline]
     pub(super) fn of(at: &ValuePosition<'c>) -> Option<ObjectNode<'c>> {
         let node = at.node;
@@ -50,7 +49,7 @@ impl<'c> ObjectNode<'c> {
 enum ReadAhead<'de> {
     /// The tag was the first key. Its value has not been read.
     Tag(Cow<'de, str>),
-    /// Entries were read. Their list is reversed, so that `pop` returns the first entry of the object.
+    /// The entries are in reverse order, so that `pop` returns the first entry of the object.
     EntryReader(Box<EntriesAhead<'de>>),
 }
 
@@ -60,8 +59,7 @@ struct EntriesAhead<'de> {
     tag: Option<Cow<'de, str>>,
 }
 
-/// Reads an object up to its tag. Returns the definition of the variant that the tag names, and what was read. Fails if the object has no
-/// tag, or if the tag names no variant.
+/// Reads an object up to its tag. Returns the schema of the variant that the tag names, and the entries that were read.
 #[inline(never)]
 fn variant<'de, 'c, A: MapAccess<'de>>(
     access: &mut A,
@@ -126,18 +124,18 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
 struct EntryReader<'de, 'c, 'g, A> {
     access: A,
     at: &'c ValuePosition<'c>,
-    /// Reads the keys; `None` for arguments that fit exactly, whose keys need no check.
+    /// `None` for arguments that fit exactly, whose keys need no check.
     keys: &'g mut Option<KeyReader<'de, 'c>>,
 }
 
-/// Reads the keys of an object and checks them against the plan. Its code is compiled once, not for each type.
+/// Reads the keys of an object and checks them against the schema. Its code is compiled once, not for each type.
 struct KeyReader<'de, 'c> {
     at: &'c ValuePosition<'c>,
     rules: ObjectRules<'c>,
     /// The index of the property that is expected next.
     hint: usize,
-    /// Whether keys were read ahead to find the tag and are not passed to serde yet. They are in `ahead`. If `ahead` is `None`, there is
-    /// only one, in `next`.
+    /// Whether keys were read to find the tag and are not passed to serde yet. They are in `ahead`; if `ahead` is `None`, the only key is
+    /// in `next`.
     is_ahead: bool,
     ahead: Option<Box<EntriesAhead<'de>>>,
     next: Next<'de, 'c>,
@@ -176,9 +174,8 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         Ok(KeyReader { at, rules, hint: 0, is_ahead, ahead, next, seen: SeenKeys::default() })
     }
 
-    /// Returns the next key for serde, or `None` at the end of the object. Skips entries that are dropped and nulls that mean absent. An
-    /// alias becomes the name of its property, and a key of a map its canonical spelling. Fails if a key or such a null is refused, or if
-    /// the object lacks a property or has a wrong number of entries.
+    /// Returns the next key for serde, or `None` at the end of the object. Skips dropped entries and nulls that mean absent. An alias
+    /// becomes the name of its property, and an integer key of a map is written without leading zeros.
     #[inline(never)]
     fn next<A: MapAccess<'de>>(
         &mut self,
@@ -237,21 +234,19 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         }
     }
 
-    /// Records that the type refused the key that was passed to it.
     #[cold]
     #[inline(never)]
     fn failed_key(&self) {
         self.at.cx.failed_key(&self.position());
     }
 
-    /// Returns the position of the value that is read next.
     #[inline(never)]
     fn position(&self) -> ValuePosition<'_> {
         self.at.key(&self.next.key, self.next.secret, self.at.cx.graph.node(self.next.node))
     }
 
-    /// Adds a key that is not a property. Returns its canonical spelling, or an error if the object had the key before. If the node of the
-    /// object accepts any value, keys may repeat.
+    /// Records a key that is not a property, and returns its canonical spelling. Refuses a repeated key, unless the schema accepts any
+    /// value.
     fn other<E: Error>(&mut self, key: &Cow<'de, str>) -> Result<Cow<'de, str>, E> {
         let identity = self.rules.identity(key.clone());
         if !self.seen.add_other(identity.clone(), ()) && !self.rules.may_repeat() {
@@ -260,7 +255,6 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         Ok(identity)
     }
 
-    /// Reads an entry that is dropped. Records it, unless the reading is silent.
     fn drop_entry<A: MapAccess<'de>>(&mut self, access: &mut A, key: &str) -> Result<(), A::Error> {
         let (cx, raw) = (self.at.cx, self.raw_value(access)?);
         if !cx.is_silent() {
@@ -271,7 +265,6 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         Ok(())
     }
 
-    /// Returns the text of the next value, and reads it unless that has already happened.
     fn raw_value<A: MapAccess<'de>>(&mut self, access: &mut A) -> Result<&'de RawValue, A::Error> {
         match self.next.raw.take() {
             Some(raw) => Ok(raw),
@@ -279,7 +272,7 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         }
     }
 
-    /// Returns the next key that was read ahead to find the tag, or `None` if all of them were returned.
+    /// Returns the next of the keys that were read to find the tag.
     fn key_ahead(&mut self) -> Option<Cow<'de, str>> {
         let Some(ahead) = &mut self.ahead else {
             self.is_ahead = false;
@@ -294,8 +287,8 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         tag
     }
 
-    /// Skips the value of a property if it is a null that means absent, and returns whether it was. Serde must not
-    /// see the key of such a null. Fails if the policy does not allow the null.
+    /// Skips a null that means an absent property, and returns whether there was one. Serde must not see the key of a skipped null. Fails
+    /// if the policy does not allow the null.
     fn null_as_absent<A: MapAccess<'de>>(
         &mut self,
         access: &mut A,
@@ -334,8 +327,8 @@ impl<'de, 'c> KeyReader<'de, 'c> {
     }
 }
 
-/// Returns whether a key is an integer, in a map whose keys schemars describes by a pattern of digits. If the key type asks serde for any
-/// value (`deserialize_any`), it receives this key as a number, not as a text.
+/// Returns whether a key is an integer, in a map whose schema has the pattern that schemars writes for integer keys. If the key type calls
+/// `deserialize_any`, it receives this key as a number, not as a text.
 fn is_integer_key(object: &ObjectSpec, key: &str) -> bool {
     let has_pattern =
         || object.patterns.iter().any(|(pattern, _)| pattern.is_integer_key() && pattern.is_match(key));
@@ -375,7 +368,6 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for EntryReader<'de, '_, '_, A> {
     }
 }
 
-/// A seed that reads a key as text, borrowed if it has no escapes.
 pub(super) struct KeyText;
 
 impl<'de> DeserializeSeed<'de> for KeyText {

@@ -1,4 +1,4 @@
-//! Scalars: they are checked, and coerced where the rules of their node allow it.
+//! Reads scalars: checks them, and coerces them where the `Rules` of their schema node allow it.
 
 use super::context::{ValuePosition, refused};
 use super::object::KeyText;
@@ -16,7 +16,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Value, value::RawValue};
 use std::fmt;
 
-/// A scalar that the plan accepts, after coercion. The code that reads it is compiled once, not for each type.
+/// A scalar after coercion. Scalars are read into this enum first, so that the code is compiled once, not for each type.
 pub(super) enum Scalar<'de> {
     Null,
     Bool(bool),
@@ -25,7 +25,6 @@ pub(super) enum Scalar<'de> {
     Wide(i128),
     WideUnsigned(u128),
     Float(f64),
-    /// A slice of the text that is read.
     Borrowed(&'de str),
     Text(String),
 }
@@ -46,7 +45,7 @@ impl<'de> Scalar<'de> {
         }
     }
 
-    /// Passes the scalar to a type that asked for an enum. A text is the name of a variant; other scalars are refused.
+    /// Passes the name of a variant to a type that asked for an enum.
     #[inline]
     pub(super) fn give_name<V: Visitor<'de>, E: Error>(self, visitor: V) -> Result<V::Value, E> {
         match self {
@@ -63,7 +62,6 @@ pub(super) struct ScalarVisitor<'c> {
     pub(super) hint: Hint,
 }
 
-/// An accepted scalar, or the error of a refusal.
 type ScalarResult<'de, E> = Result<Scalar<'de>, E>;
 
 impl ScalarVisitor<'_> {
@@ -95,7 +93,6 @@ impl ScalarVisitor<'_> {
         Ok(self.give_int(value))
     }
 
-    /// Coerces a text to an integer, or refuses it.
     fn text_as_int<'de, E: Error>(self, spec: &IntSpec, text: &str) -> ScalarResult<'de, E> {
         let rules = self.at.node.rules;
         let rules = if self.at.cx.is_canonical() { rules.with(Rules::TEXT_INTEGER) } else { rules };
@@ -106,7 +103,6 @@ impl ScalarVisitor<'_> {
         self.give_coerced(spec, CoercedValue::Text(text), CoercedScalar { value, rule })
     }
 
-    /// Coerces a text to a number, or refuses it.
     fn text_as_num<'de, E: Error>(self, spec: &NumSpec, text: &str) -> ScalarResult<'de, E> {
         let coerced = coerced_num(text, self.at.node.rules);
         let Some(CoercedScalar { value: Some((number, digits)), rule }) = coerced else {
@@ -137,14 +133,12 @@ impl ScalarVisitor<'_> {
         }
     }
 
-    /// Returns a number that lost digits as the float `to`, and records the rounding.
     #[cold]
     fn give_rounded<'de>(self, from: CoercedValue<'_>, to: f64) -> Scalar<'de> {
         self.at.cx.record(self.at, from, CoercedValue::Float(to), CoercionRule::NumberRounded);
         Scalar::Float(to)
     }
 
-    /// Returns a float that was read from these digits. Records the rounding, if digits were lost.
     pub(super) fn give_float<'de>(self, spec: &NumSpec, digits: &str, float: f64) -> Scalar<'de> {
         match spec.rounded(digits, float) {
             Some(to) => self.give_rounded(CoercedValue::Text(digits), to),
@@ -152,7 +146,6 @@ impl ScalarVisitor<'_> {
         }
     }
 
-    /// Coerces a number to a text, or refuses it.
     #[cold]
     fn num_as_text<'de, E: Error>(self, from: Value) -> ScalarResult<'de, E> {
         let NodeKind::Str(spec) = &self.at.node.kind else { return Err(refused("type")) };
@@ -172,8 +165,7 @@ impl ScalarVisitor<'_> {
         Ok(Scalar::Text(text))
     }
 
-    /// Reads a text that `takes_text` does not accept unchanged: coerces it, finds the word of a closed set that it names, or
-    /// refuses it.
+    /// Reads a text that `takes_text` does not accept unchanged.
     #[inline(never)]
     fn coerce_text<'de, E: Error>(self, text: &str) -> ScalarResult<'de, E> {
         let rules = self.at.node.rules;
@@ -201,8 +193,8 @@ impl ScalarVisitor<'_> {
         }
     }
 
-    /// Returns whether this text is accepted unchanged. While findings are collected, a text with the wrong format is accepted if
-    /// the type itself checks the format, because the error of the type is more precise.
+    /// Returns whether this text is accepted unchanged. While findings are collected, a text with the wrong format is accepted if the type
+    /// checks the format itself, because the error of the type is more precise.
     #[inline]
     fn takes_text(&self, text: &str) -> bool {
         match &self.at.node.kind {
@@ -285,7 +277,7 @@ impl<'de> Visitor<'de> for ScalarVisitor<'_> {
         }
     }
 
-    /// Accepts every integer: only `deserialize_i128` leads here, and it is called only at nodes that accept any value.
+    /// Accepts every integer, because `deserialize_i128` is called only where the schema accepts any value.
     fn visit_i128<E: Error>(self, v: i128) -> ScalarResult<'de, E> {
         Ok(Scalar::Wide(v))
     }
@@ -336,8 +328,8 @@ impl<'de> Visitor<'de> for ScalarVisitor<'_> {
         self.visit_str(&text)
     }
 
-    /// Reads a number in the form that it has with `serde_json`'s feature `arbitrary_precision`, which any crate of a program can
-    /// enable: a map with one entry, which has the digits under a private name.
+    /// Reads a number as `serde_json` passes it with the feature `arbitrary_precision`, which any crate of a program can enable: as a map
+    /// from a private name to the digits.
     #[cold]
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> ScalarResult<'de, A::Error> {
         const NUMBER: &str = "$serde_json::private::Number";
@@ -355,7 +347,7 @@ impl<'de> Visitor<'de> for ScalarVisitor<'_> {
 }
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
-    /// Reads a value at a node for integers of up to 128 bits. Reads it from its token, because `serde_json`'s numbers end at 64 bits.
+    /// Reads an integer of up to 128 bits from its text, because the numbers of `serde_json` end at 64 bits.
     #[inline(never)]
     pub(super) fn wide(self, spec: &IntSpec, hint: Hint) -> ScalarResult<'de, D::Error> {
         let PlanDe { de, at } = self;

@@ -1,4 +1,4 @@
-//! Reads a value of any kind. The node, and what the `Deserialize` impl asks for, decide which visitor reads it.
+//! Reads a value of any kind: its schema node and the request of the `Deserialize` impl decide which visitor reads it.
 
 use super::buffered::Ahead;
 use super::container::ahead;
@@ -19,8 +19,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     pub(super) fn read<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
         match &at.node.kind {
-            // If a scan has found that the arguments fit exactly, they are read without the plan: the node of every value is then `Any`,
-            // so this arm reads these values, too.
+            // Arguments that fit exactly are read without the schema. The kind of each value is then `Any`, so this arm reads the value.
             NodeKind::Any if hint == Hint::Any && !at.cx.reads_digits() => {
                 if !at.is_exact() {
                     at.cx.note_any(at);
@@ -126,7 +125,6 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         }
     }
 
-    /// Reads a value for a type that asked for an enum.
     #[inline]
     fn read_enum<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
@@ -153,9 +151,8 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     }
 }
 
-/// Defines the methods by which a type requests a scalar, such as `deserialize_u64`. If the arguments fit exactly, each method calls the
-/// method of `serde_json` with the same name, which is faster. If the type then refuses the value, the arguments are read again with the
-/// plan. If the arguments do not fit exactly, the methods read the scalar as its node describes.
+/// Defines methods that read a scalar, such as `deserialize_u64`. If the arguments fit exactly, they call the method of `serde_json` with
+/// the same name, which is faster. If the type refuses the value, `Plan` reads the arguments again with the schema.
 macro_rules! requests {
     ($($method:ident)*) => {$(
         #[inline]
@@ -165,8 +162,7 @@ macro_rules! requests {
     )*};
 }
 
-/// Defines methods that read a scalar as its node describes, even if the arguments fit exactly. They never call the method of `serde_json`
-/// with the same name.
+/// Defines methods that read a scalar by its schema node, even if the arguments fit exactly.
 macro_rules! scalars {
     ($($method:ident)*) => {$(
         #[inline]
@@ -209,7 +205,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
         self.read_scalar(Hint::Unsigned128)?.give(visitor)
     }
 
-    /// Checks the value against the plan, although the type ignores the value.
+    /// Checks the value against the schema, although the type ignores the value.
     #[inline]
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         self.read(visitor, Hint::Ignored)

@@ -5,18 +5,16 @@ use crate::args::plan::{Graph, NodeId, NodeKind, Prop};
 use crate::args::text::{offset_in, push_index, push_json, push_segment};
 use std::borrow::Cow;
 
-/// A value in a JSON text, with the node that describes the value.
+/// A value in a JSON text, with its schema node.
 pub(super) struct PlannedValue<'g, 'd, 't> {
     pub(super) node: NodeId,
     pub(super) doc: &'d Doc<'t>,
-    /// The parameter, if this is the value of a parameter.
     pub(super) prop: Option<&'g Prop>,
     pub(super) secret: bool,
-    /// The container of the value; `None` for the root.
+    /// `None` for the root.
     pub(super) parent: Option<Parent<'d, 't>>,
 }
 
-/// The object or list that contains a value.
 pub(super) struct Parent<'d, 't> {
     pub(super) node: NodeId,
     pub(super) doc: &'d Doc<'t>,
@@ -45,7 +43,7 @@ fn below<'d, 't>(doc: &'d Doc<'t>, key: &str) -> Option<&'d Doc<'t>> {
     }
 }
 
-/// Returns the value at a path, with the node along which it is read. `chosen` selects the alternative of a union.
+/// Returns the value at a path, with its schema node. `chosen` selects the branch of a union.
 pub(super) fn place_at<'g, 'd, 't>(
     graph: &'g Graph,
     root: &'d Doc<'t>,
@@ -72,7 +70,7 @@ pub(super) fn place_at<'g, 'd, 't>(
     Some(place)
 }
 
-/// Returns the node that describes the keys or items of a value, after selecting among alternatives.
+/// Returns the schema node of the keys or items of a value, after selecting among alternatives.
 pub(super) fn entered(
     graph: &Graph,
     node: NodeId,
@@ -87,12 +85,11 @@ pub(super) fn entered(
             None => return Some(node),
         },
     };
-    // A compiled plan has only short chains of nodes for one value, so the limit is not reached.
+    // A schema has only short chains of nodes for one value, so the limit is not reached.
     if depth > 64 { None } else { entered(graph, next, doc, chosen, depth + 1) }
 }
 
-/// Returns the paths of the scalars and empty containers at or below a value. Returns `None` if there are more than
-/// `most`.
+/// Returns the paths of the scalars, empty objects and empty lists at or below a value; `None` if there are more than `most`.
 pub(super) fn leaves(doc: &Doc<'_>, pointer: &str, most: usize) -> Option<Vec<String>> {
     fn walk(doc: &Doc<'_>, pointer: &mut String, most: usize, out: &mut Vec<String>) -> Option<()> {
         let length = pointer.len();
@@ -121,7 +118,7 @@ pub(super) fn leaves(doc: &Doc<'_>, pointer: &str, most: usize) -> Option<Vec<St
     Some(out)
 }
 
-/// Returns the text of a document, with the value `part` replaced.
+/// Returns the text of `root` with the inner value `part` replaced.
 pub(super) fn replaced(root: &Doc<'_>, part: &Doc<'_>, by: &str) -> Option<String> {
     let start = offset_in(root.raw, part.raw)?;
     let (before, rest) = root.raw.split_at_checked(start)?;

@@ -1,4 +1,4 @@
-//! Replaces all values that the plan refuses, so that the types can be tested with the other values.
+//! Replaces all values that the schema refuses, so that the Rust types can be tested with the other values.
 
 use super::edit::push_entry;
 use super::sample::{Sample, first_sample, samples};
@@ -23,8 +23,7 @@ pub(super) struct TextFitter<'f> {
 }
 
 impl TextFitter<'_> {
-    /// Returns the text of a value that the plan accepts, with as many of the sent values as possible. Returns
-    /// `None` if no such value is found.
+    /// Returns the text of a value that the schema accepts, with as many of the sent values as possible.
     pub(super) fn value<'d>(
         &mut self,
         node: NodeId,
@@ -59,7 +58,7 @@ impl TextFitter<'_> {
             || self.is_for_the_type(node, doc)
     }
 
-    /// Returns whether the only fault is the format of a text, which the type itself checks, with a better message than the plan has.
+    /// Returns whether the only fault is the format of a text, and the Rust type checks this format itself, with a better message.
     fn is_for_the_type(&self, node: NodeId, doc: &Doc<'_>) -> bool {
         let node = match self.graph.kind(node) {
             NodeKind::Nullable(inner) => *inner,
@@ -71,8 +70,8 @@ impl TextFitter<'_> {
         }
     }
 
-    /// Returns whether a node has no rules about a value as a whole. If so, a value whose entries or items are accepted
-    /// needs no further test.
+    /// Returns whether a schema node has no rules about a value as a whole. If so, a value whose entries or items are accepted needs no
+    /// further test.
     fn is_its_parts(&self, node: NodeId) -> bool {
         match self.graph.kind(node) {
             NodeKind::Object(object) => object.min == 0 && object.max == u64::MAX,
@@ -81,8 +80,8 @@ impl TextFitter<'_> {
         }
     }
 
-    /// Returns whether a text fits a node. A format that the type checks itself does not count, because the type
-    /// is tested later.
+    /// Returns whether a text fits a schema node. A wrong format does not count if the Rust type checks the format itself, because the
+    /// type is tested later.
     fn fits(&self, node: NodeId, text: &str, root: bool) -> bool {
         let Ok(document) = Document::parse(text) else { return false };
         let shared = WalkState::new(self.graph, text, root.then_some(&document.root), false);
@@ -209,5 +208,4 @@ impl TextFitter<'_> {
     }
 }
 
-/// Maximum number of items that are added to a list.
 const MAX_ADDED: usize = 64;

@@ -1,8 +1,5 @@
-//! Refusals by types, for example by a `Deserialize` or `TryFrom` written by hand, in the application or another crate.
-//!
-//! To serde, a refusal is an error that ends the reading. To find all refusals, the text is read repeatedly. Each time, the
-//! refused value is replaced by a value that the type accepts, until the reading succeeds. The values that result from these
-//! readings are dropped.
+//! Finds all values that a Rust type refuses, for example in a `Deserialize` or `TryFrom` written by hand. Serde stops at the first
+//! refusal, so the text is read repeatedly. Each time, the refused value is replaced by a sample that the type accepts.
 
 mod edit;
 mod fit;
@@ -27,27 +24,23 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Returns sample arguments with the secrets of a plan, as JSON texts. If alternatives have secrets, each text selects another
-/// alternative.
 #[cfg(feature = "macros")]
 pub(crate) fn secret_samples(plan: &super::Plan) -> Vec<String> {
     sample::with_secrets(plan.graph())
 }
 
-/// A function that reads arguments only for their findings and refusals.
+/// A function that reads arguments into their type and drops the result: only the error and the findings of checks matter.
 pub(super) type Reread<'a> = &'a dyn Fn(&Context<'_>, &str) -> Result<(), serde_json::Error>;
 
-/// The budget of one report: all its readings together may read `READS` times the length of the sent text, and [`MORE_BYTES`] bytes more.
+/// The budget for all readings of one refused call: `READS` times the length of the sent text, and [`MORE_BYTES`] bytes more.
 const READS: usize = 40;
-/// Number of bytes that may be read in addition to `READS` times the length of the sent text.
 const MORE_BYTES: usize = 200_000;
-/// Maximum number of values in a refused container that are tested one by one.
+/// Maximum number of values in a refused object or list that are tested one by one.
 const MAX_LEAVES: usize = 64;
-/// Maximum number of other texts of the call that are tried in place of a refused value. If the value is in a list, up to the same number
-/// of earlier items are tried, too.
+/// Maximum number of other strings of the call that are tried in place of a refused value, and of earlier items of its list.
 const MAX_NEAR: usize = 12;
 
-/// Adds the issues of types and checks to those of the walk, in the order of the plan. Returns `None` if every value was checked.
+/// Adds the issues that types and checks find to `issues`, in the order of the schema. Returns `None` if every value was checked.
 /// Otherwise, returns the path after which values may be unchecked, or an empty path if this path is not known.
 #[cold]
 pub(super) fn add_refusals(
@@ -56,7 +49,7 @@ pub(super) fn add_refusals(
     again: Reread<'_>,
     issues: &mut Vec<Issue>,
 ) -> Option<String> {
-    // If the arguments are not an object, the walk has already reported this as their only issue.
+    // If the arguments are not an object, their only issue says so already.
     if !matches!(sent.shape, Shape::Object(_)) {
         return None;
     }
@@ -85,11 +78,11 @@ pub(super) fn add_refusals(
     unchecked
 }
 
-/// Maximum number of values in a call. If a call has more, `add_probable` checks no format.
+/// Maximum number of values in a call: `add_probable` checks no format if there are more.
 const MAX_FORMATS: usize = 1_000;
 
-/// Adds an issue for each text of a refused call that probably does not have the format that a foreign schema names. Skips
-/// values that have an issue. A format in a foreign schema is not by itself a reason to refuse a call.
+/// Adds an issue for each string of a refused call that probably does not have its `format`. This is for schemas that do not come from a
+/// Rust type: in them, a wrong `format` alone is no reason to refuse a call.
 #[cold]
 pub(super) fn add_probable(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) {
     let shared = WalkState::new(graph, root.raw, Some(root), false);
@@ -119,7 +112,6 @@ pub(super) fn add_probable(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue
     }
 }
 
-/// The result of one reading: the findings of checks, and the refusal that ended it, if any.
 struct Reading {
     placed: Vec<LocatedFinding>,
     refusal: Option<TypeRefusal>,
@@ -135,7 +127,7 @@ struct Search<'s, 't> {
     graph: &'s Graph,
     again: Reread<'s>,
     sent: &'s Doc<'t>,
-    /// The arguments, in which values that were refused so far are replaced.
+    /// The arguments, in which the values that were refused so far are replaced.
     text: String,
     /// The paths of values that differ from the sent ones.
     touched: Vec<String>,
@@ -145,15 +137,14 @@ struct Search<'s, 't> {
     unchecked: Option<String>,
     /// Number of bytes that may still be read.
     bytes: usize,
-    /// Texts of the call. A text that was sent at one path may be the value that a type at another path accepts.
+    /// Strings of the call. A string that was sent at a wrong path may be the value that another path expects.
     near: Vec<String>,
 }
 
 impl Search<'_, '_> {
     fn run(&mut self, issues: &[Issue]) -> Vec<LocatedFinding> {
         if !issues.is_empty() && !self.fit() {
-            // The text cannot be made to fit the plan. The findings of checks in the sent text, before its first refusal, are
-            // still reported.
+            // The text cannot be made to fit the schema, so only the findings of checks before the first refusal are reported.
             return self.read(self.sent.raw).map(|reading| reading.placed).unwrap_or_default();
         }
         loop {
@@ -170,7 +161,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Makes `text` fit the plan by replacing the values that the plan refuses. Returns `false` if this is not possible.
+    /// Makes `text` fit the schema by replacing the values that the schema refuses. Returns `false` if this is not possible.
     fn fit(&mut self) -> bool {
         let shared = WalkState::new(self.graph, self.sent.raw, Some(self.sent), false);
         let mut fit = fit::TextFitter {
@@ -190,8 +181,7 @@ impl Search<'_, '_> {
         true
     }
 
-    /// Reads a text. Returns the findings of its checks, and the refusal that ended the reading, if any. Returns `None` if
-    /// the budget is spent, or if a check or type panics at replaced values.
+    /// Reads a text. Returns `None` if the budget is spent, or if a check or type panics at a value that was not sent.
     fn read(&mut self, text: &str) -> Option<Reading> {
         let Some(left) = self.bytes.checked_sub(text.len().max(64)) else {
             self.unchecked.get_or_insert_default();
@@ -213,7 +203,7 @@ impl Search<'_, '_> {
         let end = if text == self.sent.raw {
             read()
         } else {
-            // A check or type may panic at a value that was not sent. Such a panic ends the search.
+            // A check or type may panic at a value that was not sent. Such a panic ends only the search, not the call.
             let Ok(end) = catch_unwind(AssertUnwindSafe(read)) else {
                 self.unchecked.get_or_insert_default();
                 return None;
@@ -225,8 +215,7 @@ impl Search<'_, '_> {
         Some(Reading { placed, refusal })
     }
 
-    /// Returns whether the type accepts the key or the value at `at` in this text: the reading succeeds, or is refused elsewhere. A key and
-    /// its value count as different paths. If [`read`](Self::read) returns `None`, the result is `false`.
+    /// Returns whether the type accepts the key or the value at `at`: reading `text` succeeds, or is refused elsewhere.
     fn passes(&mut self, text: &str, at: &str, is_key: bool) -> bool {
         match self.read(text) {
             None => false,
@@ -235,8 +224,8 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Records the issue of a refusal, and replaces the refused value, so that the next reading passes it. Returns `false`
-    /// if this is not possible.
+    /// Records the issue of a refusal, and replaces the refused value, so that the next reading accepts it. Returns `false` if no
+    /// replacement is found.
     fn pass(&mut self, refusal: &TypeRefusal, issues: &[Issue]) -> bool {
         let text = self.text.clone();
         let Ok(document) = Document::parse(&text) else { return false };
@@ -244,7 +233,7 @@ impl Search<'_, '_> {
         let chosen = |node: NodeId, doc: &Doc<'_>| shared.fitting(node, doc);
         let graph = self.graph;
         let Some(place) = place_at(graph, &document.root, &refusal.at, &chosen) else {
-            // The plan has no node for this path, so the message of the refusal is all that can be reported.
+            // The schema does not describe this path, so the message of the refusal is all that can be reported.
             self.note(refusal, None, None, issues);
             return false;
         };
@@ -285,8 +274,8 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Returns the text with another value at `at` that the type accepts, and the sample that provided the value. If no value
-    /// is accepted, returns the text without the entry, provided that the entry is optional.
+    /// Returns the text with a value at `at` that the type accepts, and the sample that provided the value. If no value is accepted,
+    /// returns the text without the entry, provided that the entry is optional.
     fn replacement(
         &mut self,
         root: &Doc<'_>,
@@ -318,9 +307,9 @@ impl Search<'_, '_> {
         self.passes(&text, at, false).then_some((text, None))
     }
 
-    /// Reports a refused object or list, and replaces what was refused so that reading can continue. Serde buffers flattened, tagged and
-    /// untagged values, and then refuses the whole container for a fault of one value in it. So the values below it that may be at fault
-    /// are tested one by one. Returns whether the text has changed.
+    /// Reports a refused object or list, and replaces the refused values in it. Serde buffers flattened, tagged and untagged values, and
+    /// refuses the whole object for one wrong value in it. So the inner values are tested one by one. Returns whether the text has
+    /// changed.
     fn pass_container(
         &mut self,
         refusal: &TypeRefusal,
@@ -362,8 +351,8 @@ impl Search<'_, '_> {
         changed
     }
 
-    /// Replaces the values below `at` until the value at `at` is accepted. Returns the changed text, with the paths and sent texts of the
-    /// replaced values, or `None` if no such text is found.
+    /// Replaces values inside the object or list at `at` until the type accepts the object or list. Returns the changed text, with the
+    /// paths and sent texts of the replaced values.
     fn accepted_base(
         &mut self,
         root: &Doc<'_>,
@@ -375,8 +364,8 @@ impl Search<'_, '_> {
         let mut own: Vec<(String, String, Vec<Sample>)> = Vec::new();
         for pointer in leaves(place.doc, at, MAX_LEAVES)? {
             let leaf = place_at(self.graph, root, &pointer, chosen)?;
-            // Values of these kinds are not replaced, because the plan checks them completely. An enum value or a constant may also be the
-            // tag that selects a variant.
+            // Values of these kinds are not replaced, because the schema checks them completely. An enum value or a constant may also be
+            // the tag that selects a variant.
             if !matches!(
                 self.graph.kind(leaf.node),
                 NodeKind::Enum(_) | NodeKind::Const(_) | NodeKind::Bool | NodeKind::Any
@@ -398,9 +387,8 @@ impl Search<'_, '_> {
                 let end = self.read(&text)?;
                 match end.refusal {
                     Some(refusal) if refusal.at == at => break,
-                    // The type refuses the replacement of an inner value, and not the container at `at`. So the type reads the inner value
-                    // directly, not from a buffer, and accepted its sent text before it refused the container. The replacement is
-                    // therefore removed.
+                    // The type refuses the replacement of an inner value, but it accepted the sent value: otherwise, the refusal would
+                    // have been there and not at `at`. So the replacement is removed.
                     Some(refusal) if is_within(&refusal.at, at) => {
                         base.remove(refusal.at.as_str())?;
                     }
@@ -415,8 +403,8 @@ impl Search<'_, '_> {
         None
     }
 
-    /// Handles a refused key of a map. The key is renamed, so that its value is checked, too. If no name is accepted, the entry
-    /// is removed.
+    /// Renames a refused key of a map, so that its value is checked, too. If no name is accepted, removes the entry, and its value stays
+    /// unchecked.
     fn pass_key(
         &mut self,
         refusal: &TypeRefusal,
@@ -465,7 +453,6 @@ impl Search<'_, '_> {
         else {
             return false;
         };
-        // No other key was accepted, so the entry is removed from the text, and its value stays unchecked.
         let told = self.as_sent(&refusal.at);
         self.unchecked.get_or_insert(told);
         self.touched.push(refusal.at.clone());
@@ -533,7 +520,6 @@ impl Search<'_, '_> {
         self.found.push(issue);
     }
 
-    /// Fills `near` with texts from the call. Each of them is later tried as the value at another path.
     fn look_around(&mut self) {
         fn walk(doc: &Doc<'_>, out: &mut Vec<String>) {
             if out.len() >= MAX_NEAR {
@@ -553,7 +539,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Returns the path at which a value of `text` was sent, by undoing the renaming of keys.
+    /// Returns the path at which a value of `self.text` was sent, by undoing the renaming of keys.
     fn as_sent(&self, at: &str) -> String {
         let mut at = at.to_owned();
         for (new, old) in self.renamed.iter().rev() {
@@ -567,7 +553,6 @@ impl Search<'_, '_> {
     }
 }
 
-/// Returns whether an issue is about the key at its path, rather than the value.
 fn is_of_key(issue: &Issue) -> bool {
     issue.problem.starts_with("as a key: ")
 }

@@ -4,12 +4,10 @@ use crate::args::plan::Pattern;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 const MAX_LENGTH: usize = 200;
-/// Maximum depth of an expression for which a text is made.
 const MAX_DEPTH: usize = 64;
 
-/// Returns a short text that matches the pattern. Returns `None` above `MAX_LENGTH` or `MAX_DEPTH`, for a part that
-/// matches no text, and if the only attempt does not match. With `more`, an optional part occurs once instead of not
-/// at all.
+/// Returns a short text that matches the pattern, if the only attempt to make one succeeds. With `more`, an optional part occurs once
+/// instead of not at all.
 pub(super) fn matching(pattern: &Pattern, more: bool) -> Option<String> {
     let hir = regex_syntax::Parser::new().parse(pattern.translated()).ok()?;
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! Sample values for a node. The plan accepts each sample, but a type may be stricter.
+//! Sample values for a schema node. The schema accepts each sample, but the Rust type may be stricter.
 
 use super::pattern::matching;
 use crate::args::exact::value_fits;
@@ -11,28 +11,25 @@ use crate::args::text::json_of;
 use serde_json::Value;
 use std::ops::ControlFlow::{self, Break, Continue};
 
-/// Maximum depth of nested nodes in a sample. One value can count several times, for example as a union and an object.
+/// Maximum depth of nested schema nodes in a sample. One value can count several times, for example as a union and an object.
 const MAX_DEPTH: usize = 24;
-/// Maximum number of samples for one value.
 const MAX_SAMPLES: usize = 48;
-/// Maximum number of samples that `with_secrets` returns.
 #[cfg(feature = "macros")]
 const MAX_ALTERNATIVES: usize = 12;
-/// Maximum number of items or entries that a sample has because they are required.
+/// Maximum number of items of a list, and of entries of a map, in a sample.
 const MAX_MADE: u64 = 64;
 
-/// A value that a type may accept, as JSON text.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
     pub(super) text: String,
-    /// Whether the text shows the form of an expected value, because it is an example or in a well-known form.
+    /// Whether the model is shown this text as an example, because the schema has it as an example or because it is one of [`FORMS`].
     pub(super) is_form: bool,
 }
 
 /// Texts that many types accept. A type that accepts one of them expects no special form.
 const PLAIN: [&str; 10] = ["a", "abc", "A", "ABC", "1", "a1", "A1", "Abc", "", "1.5"];
 
-/// Texts in well-known forms, which many programs use.
+/// Texts in well-known formats.
 const FORMS: [&str; 22] = [
     "192.0.2.1:8080",
     "[2001:db8::1]:8080",
@@ -58,13 +55,11 @@ const FORMS: [&str; 22] = [
     "aGVsbG8=",
 ];
 
-/// Returns at most [`MAX_SAMPLES`] values that the plan accepts at the node, the most likely ones first. `near` are texts
-/// of the same call.
+/// Returns at most [`MAX_SAMPLES`] values that the schema accepts, the most likely ones first. `near` are other strings of the call.
 pub(super) fn samples(graph: &Graph, node: NodeId, prop: Option<&Prop>, near: &[String]) -> Vec<Sample> {
     at_most(MAX_SAMPLES, graph, node, prop, near)
 }
 
-/// Returns the most likely value that the plan accepts at the node.
 pub(super) fn first_sample(graph: &Graph, node: NodeId, prop: Option<&Prop>) -> Option<Sample> {
     at_most(1, graph, node, prop, &[]).pop()
 }
@@ -84,7 +79,7 @@ fn at_most(most: usize, graph: &Graph, node: NodeId, prop: Option<&Prop>, near: 
     out
 }
 
-/// Offers the examples and the default of a value: first those of the parameter `prop`, if the value is one, then those of the node.
+/// Adds the examples and the default from the schema: first those of the parameter `prop`, then those of its schema node.
 fn noted(graph: &Graph, node: NodeId, prop: Option<&Prop>, add: Add<'_>) -> ControlFlow<()> {
     for notes in prop.map(|prop| &prop.notes).into_iter().chain([graph.notes(node)]) {
         for example in notes.get("examples").and_then(Value::as_array).into_iter().flatten() {
@@ -97,8 +92,7 @@ fn noted(graph: &Graph, node: NodeId, prop: Option<&Prop>, add: Add<'_>) -> Cont
     Continue(())
 }
 
-/// A function that adds a JSON text as a sample. The flag is [`Sample::is_form`]. The function returns `Break` if no more samples are
-/// needed.
+/// A function that adds a JSON text as a sample. The flag is [`Sample::is_form`]. Returns `Break` if no more samples are needed.
 type Add<'a> = &'a mut dyn FnMut(String, bool) -> ControlFlow<()>;
 
 fn kinds(graph: &Graph, node: NodeId, near: &[String], depth: usize, add: Add<'_>) -> ControlFlow<()> {
@@ -155,7 +149,7 @@ fn texts(spec: &StrSpec, near: &[String], add: Add<'_>) -> ControlFlow<()> {
     for text in near {
         offer(text, false)?;
     }
-    // A format or pattern already shows the form, so well-known forms are tried only for texts with neither.
+    // A format or pattern already tells the model the form, so `FORMS` are tried only for texts with neither.
     if spec.format.is_none() && spec.pattern.is_none() {
         for text in FORMS {
             offer(text, true)?;
@@ -164,7 +158,6 @@ fn texts(spec: &StrSpec, near: &[String], add: Add<'_>) -> ControlFlow<()> {
     Continue(())
 }
 
-/// Returns example texts of a format.
 fn forms_of(format: &str) -> &'static [&'static str] {
     match format {
         "date" => &["2026-11-21"],
@@ -209,17 +202,16 @@ fn numbers(spec: &NumSpec) -> impl Iterator<Item = String> + '_ {
     all.filter(|float| spec.takes(Num::Float(*float))).map(|float| Value::from(float).to_string())
 }
 
-/// A maker of objects, arrays and alternatives.
 struct Maker<'g> {
     graph: &'g Graph,
-    /// Whether each list has an item if it may, and the objects of the two outermost levels have their optional parameters.
+    /// Whether lists get an item if they may have one, and objects at the two outermost levels get their optional parameters.
     full: bool,
-    /// If set, an alternative with a secret is preferred, and this number selects one of these alternatives.
+    /// If set, alternatives with a secret are preferred, and the number selects one of them.
     secret: Option<usize>,
 }
 
-/// Returns sample arguments as JSON texts, with optional parameters if they are secret or at one of the two outermost levels. If
-/// alternatives have secrets, each text selects another alternative with a secret. Returns at most [`MAX_ALTERNATIVES`] texts.
+/// Returns at most [`MAX_ALTERNATIVES`] sample arguments with the secret parameters, as JSON texts. If alternatives have secrets, each
+/// text selects another alternative with a secret.
 #[cfg(feature = "macros")]
 pub(super) fn with_secrets(graph: &Graph) -> Vec<String> {
     let made = (0..MAX_ALTERNATIVES).filter_map(|at| {
@@ -232,7 +224,7 @@ pub(super) fn with_secrets(graph: &Graph) -> Vec<String> {
 }
 
 impl Maker<'_> {
-    /// Returns the index of an alternative with a secret, if `secret` is set and an alternative has one.
+    /// Returns the index of the alternative with a secret that `self.secret` selects.
     fn secret<T>(&self, all: &[T], node: impl Fn(&T) -> NodeId) -> Option<usize> {
         let holds = |at: &usize| all.get(*at).is_some_and(|one| self.graph.node(node(one)).holds_secret);
         let found: Vec<usize> = (0..all.len()).filter(holds).collect();

@@ -19,8 +19,7 @@ pub(super) fn plain(error: &serde_json::Error) -> String {
     cut(words, MAX_WORDS)
 }
 
-/// Returns a description of the mistake in a text that does not have the format of its node, with
-/// the correct spelling. Returns `None` for a mistake that is not frequent.
+/// Returns a description of the mistake in a text with a wrong `format`, if the mistake is a frequent one.
 pub(super) fn of_format(graph: &Graph, node: NodeId, doc: &Doc<'_>) -> Option<&'static str> {
     let Shape::Text(text) = &doc.shape else { return None };
     match graph.kind(graph.non_null(node)) {

@@ -29,7 +29,7 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// Creates the offer of a call. Returns `None` if the call is longer than [`MAX_CALL`] characters.
+    /// Returns `None` if the call is longer than [`MAX_CALL`] characters.
     fn new(graph: &Graph, text: String) -> Option<Offer> {
         let is_short = text.len() <= MAX_CALL || text.chars().count() <= MAX_CALL;
         is_short.then(|| Offer { fit: fit(graph, &text), text })
@@ -41,8 +41,7 @@ pub(crate) fn corrected(graph: &Graph, tool: &str, sent: &Doc<'_>, issues: &[Iss
     corrected_inside(graph, tool, sent, issues, MAX_WRAPPERS)
 }
 
-/// Returns the corrected call for a text that is not JSON. `meant` is the probable meaning of the text, as JSON. Returns `None` if the
-/// tool has secrets, or if no call can be offered.
+/// Returns the corrected call for a text that is not JSON. `meant` is the probable meaning of the text, as JSON.
 pub(crate) fn corrected_spelling(graph: &Graph, tool: &str, meant: &str) -> Option<Offer> {
     if graph.has_secrets() {
         return None;
@@ -74,8 +73,8 @@ fn corrected_inside(
     if !has_wrapper && !is_mendable {
         return None;
     }
-    // No call is offered if a key is repeated or if a number would lose digits. Repeated keys have no issue if they are below
-    // unknown keys.
+    // No call is offered if a key is repeated or if a number would lose digits. A repeated key below an unknown key has no issue, so
+    // `is_mendable` does not see it.
     if sent.repeated_key().is_some() || sent.loses_digits() {
         return None;
     }
@@ -149,29 +148,26 @@ fn names_variant(unknown: &Issue, tag: &Issue) -> bool {
         && tag.allowed.iter().any(|variant| variant == name)
 }
 
-/// An entry of an object, as it was sent.
 type SentEntry<'t> = (Cow<'t, str>, Doc<'t>);
 
 struct Correction<'g> {
     graph: &'g Graph,
-    /// The issues of the call. If a key is unknown, the suggestions of its issue name the parameters that the key probably means.
+    /// The issues of the call. The suggestions for an unknown key name the parameters that the key may mean.
     issues: &'g [Issue],
 }
 
 impl Correction<'_> {
-    /// Returns the corrected value as JSON text. A value without correction is returned in canonical form.
+    /// Returns the corrected value as JSON text, or the value as `serde_json` writes it if there is no correction.
     fn of<'d>(&self, id: NodeId, doc: &'d Doc<'_>, root: bool) -> Cow<'d, str> {
         self.change(id, doc, root).map_or_else(|| canonical(doc), Cow::Owned)
     }
 
-    /// Corrects a value that an earlier correction has changed, and returns the JSON text of the value.
     fn of_text(&self, id: NodeId, text: String) -> String {
         let document = Document::parse(&text).ok();
         document.and_then(|document| self.change(id, &document.root, false)).unwrap_or(text)
     }
 
-    /// Rewrites a value into the form of the schema. Returns `None` if the value is accepted unchanged, or if no correction is
-    /// certain.
+    /// Returns the value, corrected to fit the schema; `None` if the value is accepted unchanged, or if no correction is certain.
     fn change(&self, id: NodeId, doc: &Doc<'_>, root: bool) -> Option<String> {
         // If there are issues, the arguments as a whole are certainly not accepted.
         if (!root || self.issues.is_empty()) && self.is_taken(id, doc, root) {
@@ -285,7 +281,7 @@ impl Correction<'_> {
         Some(object_text(&[NewEntry::new(&only.name, Some(only), canonical(doc))]))
     }
 
-    /// Returns whether a value is a filler for an absent value. Null does not count as a filler.
+    /// Returns whether a value other than null means an absent value, for example the text `none`.
     fn is_nothing(&self, id: NodeId, doc: &Doc<'_>) -> bool {
         !doc.is_null() && says_nothing(self.graph, id, doc)
     }
@@ -367,8 +363,8 @@ impl Correction<'_> {
         object_text(&new)
     }
 
-    /// Returns the parameters that an unknown key probably means. If exactly one issue is about the key, these are the suggestions
-    /// of this issue. Otherwise, these are the parameters with a similar name.
+    /// Returns the parameters that an unknown key probably means: the suggestions of its issue, or else the parameters with a similar
+    /// name.
     fn near<'o>(&self, object: &'o ObjectSpec, key: &str, free: &'o [bool]) -> Vec<&'o str> {
         let is_own = |issue: &&Issue| {
             issue.code == IssueCode::Unknown
@@ -491,7 +487,6 @@ impl Correction<'_> {
         )
     }
 
-    /// Corrects an object that contains its tag, which is the property with the name of a variant.
     fn variant(
         &self,
         tag: &str,
@@ -531,13 +526,11 @@ fn children(object: &ObjectSpec, old: &[SentEntry<'_>]) -> (Vec<Option<Child>>, 
     (children.collect(), free)
 }
 
-/// Returns the JSON of an object that was sent as text; `None` for any other text.
 fn decoded_object(text: &str) -> Option<String> {
     let inner: Value = serde_json::from_str(text).ok()?;
     inner.is_object().then(|| inner.to_string())
 }
 
-/// Returns the only entry of an object; `None` for any other value.
 fn only_entry<'d>(doc: &'d Doc<'_>) -> Option<(&'d str, &'d Doc<'d>)> {
     match &doc.shape {
         Shape::Object(entries) => match entries.as_slice() {

@@ -67,7 +67,7 @@ pub(crate) enum Subject {
     /// The model answered in text, as requested.
     #[cfg(feature = "runtime")]
     Answer,
-    /// The model answered in text, although the run has a tool for answers. The plan has the name of this tool.
+    /// The model answered in text, although the run has a tool for answers. `Inner::plan` has the name of this tool.
     #[cfg(feature = "runtime")]
     AnswerWithoutTool,
 }
@@ -99,7 +99,6 @@ impl InvalidArguments {
         InvalidArguments { inner: Arc::new(inner) }
     }
 
-    /// Records that values after this path were not checked. Does nothing for `None`.
     pub(crate) fn unchecked_after(mut self, place: Option<String>) -> InvalidArguments {
         if place.is_some() {
             Arc::make_mut(&mut self.inner).unchecked = place;
@@ -107,7 +106,6 @@ impl InvalidArguments {
         self
     }
 
-    /// Returns the report with paths changed by `move_pointer`.
     pub(crate) fn moved(mut self, move_pointer: impl Fn(&mut String)) -> InvalidArguments {
         let inner = Arc::make_mut(&mut self.inner);
         inner
@@ -119,15 +117,15 @@ impl InvalidArguments {
         self
     }
 
-    /// Returns the report with the name and the parameters of another plan: the plan of the tool as the model sees it.
+    /// Returns the report with the name and the parameters of `plan`, which describes the tool as the model sees it.
     pub(crate) fn under(mut self, plan: &Plan) -> InvalidArguments {
         let inner = Arc::make_mut(&mut self.inner);
         inner.plan = plan.clone();
         self
     }
 
-    /// Removes everything but the code and the problem from the issues at or below `pointer`. Their path becomes empty, the path of the
-    /// whole arguments. Also removes the corrected call.
+    /// Removes everything but the code and the problem from the issues about the argument at `pointer`, because the model does not know
+    /// this argument. Also removes the corrected call.
     pub(crate) fn without_place(mut self, pointer: &str) -> InvalidArguments {
         let inner = Arc::make_mut(&mut self.inner);
         for issue in &mut inner.issues {
@@ -142,7 +140,6 @@ impl InvalidArguments {
         self
     }
 
-    /// Returns the report, worded for `subject`: a call or an answer.
     #[cfg(feature = "runtime")]
     pub(crate) fn about(mut self, subject: Subject) -> InvalidArguments {
         Arc::make_mut(&mut self.inner).subject = subject;
@@ -264,7 +261,6 @@ impl InvalidArguments {
         if out.len() > MAX_TEXT { cut(&out, MAX_TEXT) } else { out }
     }
 
-    /// Writes the request for the next attempt, with the corrected call if there is one.
     fn push_end(&self, out: &mut String, these: &str) -> fmt::Result {
         let Inner { plan, corrected, subject, .. } = &*self.inner;
         if let Some(call) = corrected {

@@ -1,9 +1,6 @@
 //! Finds arguments inside wrappers: objects such as `{"name": …, "arguments": {…}}`, whose keys may have any names, lists with one object,
-//! and JSON in a text.
-//!
-//! An object is recognized as a wrapper by its structure: exactly one key that is not a parameter holds the inner arguments (see
-//! [`content`]), and the other keys that are not parameters hold texts or nothing. Parameters next to that key are added to the inner
-//! object. The caller checks whether the result fits the tool.
+//! and JSON in a text. An object is a wrapper if exactly one key that is not a parameter holds the inner arguments (see [`content`]), and
+//! the other keys that are not parameters hold texts or nothing. Parameters next to that key are added to the inner arguments.
 
 use crate::args::document::{Doc, Shape};
 use crate::args::issue::{Issue, IssueCode};
@@ -13,9 +10,7 @@ use crate::args::suggest::did_you_mean;
 use crate::args::text::{MAX_VALUE, cut, push_segment};
 use serde_json::{Map, Value};
 
-/// Maximum number of nested wrappers.
 pub(super) const MAX_WRAPPERS: usize = 5;
-/// Maximum number of times that JSON text is decoded.
 const MAX_DECODED: usize = 4;
 
 /// Arguments without their outermost wrapper.
@@ -25,7 +20,7 @@ pub(super) struct Unwrapped {
     at: String,
     /// Whether the inner arguments were JSON in a text.
     is_text: bool,
-    /// The keys of the inner arguments.
+    /// The keys that were inside the wrapper. `call` may have more, from next to the wrapper.
     keys: Vec<String>,
 }
 
@@ -39,7 +34,7 @@ pub(super) fn may_be_wrapped(graph: &Graph, sent: &Doc<'_>) -> bool {
     })
 }
 
-/// Returns the arguments without their outermost wrapper, or `None` if the arguments have no wrapper.
+/// Returns the arguments without their outermost wrapper, if there is one. The caller checks whether the result fits the tool.
 pub(super) fn unwrapped(graph: &Graph, tool: &str, sent: &Value) -> Option<Unwrapped> {
     let alone = |call: Value, at: &str| {
         let keys = call.as_object()?.keys().cloned().collect();
@@ -88,8 +83,8 @@ fn around_entries(graph: &Graph, tool: &str, entries: &Map<String, Value>) -> Op
     Some(Unwrapped { call: call.into(), at: at + below, is_text, keys })
 }
 
-/// Returns the object that a value holds, and the pointer from the value to this object. The value is the object, its JSON text, a list
-/// with a wrapper as its only item, or a list of names and values.
+/// Returns the object that a value holds, and the pointer from the value to this object. The value is the object itself, its JSON text, a
+/// list with a wrapper as its only item, or a list of names and values.
 fn content(graph: &Graph, tool: &str, value: &Value) -> Option<(Value, &'static str)> {
     match value {
         Value::Object(_) => Some((value.clone(), "")),
@@ -127,8 +122,7 @@ fn pairs(graph: &Graph, items: &[Value]) -> Option<Map<String, Value>> {
     (!call.is_empty()).then_some(call)
 }
 
-/// Returns whether a value next to the arguments can be ignored, because it probably describes the call. These values are null, texts, and
-/// empty lists and objects.
+/// Returns whether a value next to the arguments can be ignored, because it probably describes the call.
 fn is_without_data(value: &Value) -> bool {
     match value {
         Value::Null | Value::String(_) => true,
@@ -171,9 +165,8 @@ fn free_names<'g>(graph: &'g Graph, entries: &Map<String, Value>) -> Vec<&'g str
     }
 }
 
-/// Returns new issues in place of `issues`, and their number, if the arguments are inside wrappers. One of the new issues advises to leave
-/// out the wrappers, or, for a list of several calls, to send the calls separately. The others are about the unknown keys next to the
-/// wrapper, and about the inner arguments.
+/// Returns other issues, and their number, if the arguments are inside wrappers. One issue advises the model to leave out the wrappers, or
+/// to send several calls separately. The others are about unknown keys next to the wrapper, and about the inner arguments.
 pub(crate) fn issues_inside(
     graph: &Graph,
     tool: &str,

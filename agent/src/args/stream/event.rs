@@ -153,7 +153,6 @@ pub(super) struct Frame {
     pub(super) key_end: usize,
 }
 
-/// One segment of a path.
 #[derive(Clone, Copy)]
 enum ArgumentStep<'a> {
     Key(&'a str),
@@ -161,7 +160,6 @@ enum ArgumentStep<'a> {
 }
 
 impl<'a> ArgumentPath<'a> {
-    /// Returns the segments of the path, the outermost first.
     fn steps(self) -> impl Iterator<Item = ArgumentStep<'a>> {
         self.frames.iter().map(move |frame| match frame.index {
             Some(index) => ArgumentStep::Index(index),

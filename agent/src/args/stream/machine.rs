@@ -21,18 +21,16 @@ enum ParserState {
     Colon,
     /// A value is complete, but the container around it is not.
     After,
-    /// Within a string, which is a key or a value.
     String {
         key: bool,
     },
     Number,
-    /// Within a literal, of which these bytes must follow.
+    /// Within `true`, `false` or `null`; these bytes must follow.
     Literal(&'static [u8]),
     /// The outermost value is complete.
     End,
 }
 
-/// The recipients of events.
 pub(super) struct StreamListeners<'l> {
     pub(super) on: &'l mut dyn FnMut(ArgumentEvent<'_>),
     pub(super) early: Option<&'l mut EarlyCheck>,
@@ -41,16 +39,16 @@ pub(super) struct StreamListeners<'l> {
 pub(super) struct Machine {
     state: ParserState,
     frames: Vec<Frame>,
-    /// The keys of the open objects, unescaped and concatenated.
+    /// The keys on the current path, unescaped and concatenated.
     pub(super) keys: String,
     pub(super) string: OpenString,
     /// The position up to which the text was read.
     at: usize,
-    /// The position at which the open scalar starts.
+    /// The start of the current string, number or literal.
     token: usize,
-    /// The position after the value that was completed last, or after the bracket of the container that was opened last.
+    /// The end of the last complete value or opening bracket. `closed_text` cuts the text here.
     closed: usize,
-    /// Whether the arguments as a whole may contain a secret. `key_secret` says this for the value of the latest top-level key.
+    /// Whether any argument may contain a secret. `key_secret` is about the latest top-level key only.
     secret: bool,
     key_secret: bool,
 }
@@ -70,7 +68,6 @@ impl Machine {
         }
     }
 
-    /// Returns the position up to which the text was read.
     pub(super) fn at(&self) -> usize {
         self.at
     }
@@ -134,7 +131,6 @@ impl Machine {
         Ok(())
     }
 
-    /// Handles the end of the text. Fails with `Fault::Incomplete` if the outermost value is not complete.
     pub(super) fn end(&mut self, text: &str, to: &mut StreamListeners<'_>) -> Result<(), Fault> {
         if matches!(self.state, ParserState::Number) && self.frames.is_empty() {
             self.close_number(text, true, to)?;
@@ -145,8 +141,8 @@ impl Machine {
         }
     }
 
-    /// Returns the text so far as valid JSON. Open containers are closed, an open string ends where the text ends, and other incomplete
-    /// values are left out. Returns `None` if the text has at most blanks and an incomplete number or literal.
+    /// Returns the text so far as valid JSON: closes brackets and an unfinished string, and leaves out all other unfinished values and
+    /// keys. Returns `None` if nothing remains.
     pub(super) fn closed_text(&self, text: &str) -> Option<String> {
         let string = matches!(self.state, ParserState::String { key: false });
         let end = if string { self.string.whole_until(self.at) } else { self.closed };
@@ -179,7 +175,6 @@ impl Machine {
             b'f' => (ParserState::Literal(b"alse"), ArgumentKind::Boolean),
             b'n' => (ParserState::Literal(b"ull"), ArgumentKind::Null),
             b']' if first => {
-                // The array is empty.
                 self.close_container(text, to);
                 return Ok(());
             }
@@ -270,7 +265,6 @@ impl Machine {
         }
     }
 
-    /// Handles the end of the value that starts at `start`.
     fn close_value(&mut self, text: &str, start: usize, to: &mut StreamListeners<'_>) {
         let text = text.get(start..self.at).unwrap_or_default();
         self.closed = self.at;

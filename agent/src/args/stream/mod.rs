@@ -1,4 +1,5 @@
-//! Reads arguments while they arrive. Emits events in linear time, and reports values that the plan refuses as early as possible.
+//! Reads arguments while a model writes them. Emits events in linear time, and reports values that the `Plan` refuses as early as
+//! possible.
 
 mod error;
 mod event;
@@ -18,8 +19,8 @@ use serde_json::Value;
 use std::fmt;
 use value::Plain;
 
-/// Parses JSON text without coercion. The caller has checked that the text is JSON. Of a repeated key, the last value is kept. Each key is
-/// read literally, even the private key of `RawValue`.
+/// Parses text that the caller has already checked to be JSON. Keeps the last value of a repeated key, and gives the private key of
+/// `serde_json::value::RawValue` no special meaning.
 pub(crate) fn read_literally(json: &str) -> Value {
     Plain::read(json)
 }

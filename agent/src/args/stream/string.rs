@@ -24,8 +24,7 @@ enum StringState {
     Plain,
     /// After `\`.
     Escape,
-    /// After `\u` and up to three digits. `high` is the first half of a surrogate pair, if this is
-    /// the second half.
+    /// After `\u` and up to three digits. `high` is the first half of a surrogate pair, if these digits are the second half.
     Digits { high: Option<u32>, unit: u32, left: u8 },
     /// After the first half of a surrogate pair; `\` must follow.
     High(u32),
@@ -34,16 +33,14 @@ enum StringState {
 }
 
 impl OpenString {
-    /// Returns the position up to which the open string has only complete characters. `at` is the
-    /// position up to which the string was read.
+    /// Returns the position up to which the string has only complete characters, if it was read up to `at`.
     pub(super) fn whole_until(&self, at: usize) -> usize {
         if matches!(self.place, StringState::Plain) { at } else { self.escape }
     }
 }
 
 impl Machine {
-    /// Emits the delta if all of it is plain text of an open string. Returns whether the delta was
-    /// emitted. This is a fast path for long strings.
+    /// Emits the delta if it has no escape, quote or control character, and returns whether it did. This is a fast path for long strings.
     #[inline]
     pub(super) fn emit_plain(&mut self, text: &str, to: &mut StreamListeners<'_>) -> bool {
         let delta = text.get(self.at()..).unwrap_or_default();
@@ -55,7 +52,7 @@ impl Machine {
         plain
     }
 
-    /// Continues to read a string or a key. Returns whether the string or key ended.
+    /// Returns whether the string or key ended.
     pub(super) fn in_string(
         &mut self,
         text: &str,
@@ -64,7 +61,7 @@ impl Machine {
     ) -> Result<bool, Fault> {
         let bytes = text.as_bytes();
         let mut at = self.at();
-        // The start of the plain text that was not emitted or kept yet.
+        // The start of the text that was not emitted or kept yet.
         let mut run = at;
         let outcome = loop {
             if matches!(self.string.place, StringState::Plain) {
@@ -113,8 +110,6 @@ impl Machine {
         outcome
     }
 
-    /// Appends plain text to the key or the fragment. Emits the fragment if the fragment is
-    /// longer than `ENOUGH`.
     fn keep(&mut self, plain: &str, key: bool, to: &mut StreamListeners<'_>) {
         if key {
             return self.keys.push_str(plain);
@@ -138,7 +133,6 @@ impl Machine {
 }
 
 impl StringState {
-    /// Returns the next state, and the character that this byte completes, if any.
     fn next(self, byte: u8) -> Result<(StringState, Option<char>), Fault> {
         match self {
             StringState::Plain => Ok((StringState::Plain, None)),
@@ -179,7 +173,6 @@ impl StringState {
     }
 }
 
-/// Returns whether the byte stands for itself in a string.
 #[inline]
 fn is_plain(byte: u8) -> bool {
     PLAIN[usize::from(byte)]
@@ -198,7 +191,6 @@ static PLAIN: [bool; 256] = {
     plain
 };
 
-/// Returns the character of a code point. Half of a surrogate pair is an error.
 fn whole(code: u32) -> Result<(StringState, Option<char>), Fault> {
     let decoded = char::from_u32(code).ok_or(Fault::LoneSurrogate)?;
     Ok((StringState::Plain, Some(decoded)))

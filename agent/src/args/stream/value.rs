@@ -1,11 +1,11 @@
-//! Parses a `Value` with literal keys.
+//! Parses a `Value` whose keys have no special meaning.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// A `Value` whose keys are all taken literally. `Value` itself gives the private key of `RawValue` a special meaning, and refuses some
-/// objects with this key.
+/// A `Value` whose keys are all taken literally. serde_json itself gives the key `$serde_json::private::RawValue` a special meaning, and
+/// refuses some objects with this key.
 pub(super) struct Plain(Value);
 
 impl Plain {

@@ -102,7 +102,6 @@ impl ParsedText for Base64 {
     }
 }
 
-/// Describes the mistake, and says what to send instead.
 fn what_is_wrong(text: &str, error: &base64::DecodeError) -> String {
     use base64::DecodeError::{InvalidByte, InvalidLastSymbol, InvalidLength, InvalidPadding};
     if text.starts_with("data:") {

@@ -124,7 +124,6 @@ impl FromStr for HumanDuration {
     }
 }
 
-/// Parses numbers with units. Larger units come first.
 fn from_words(text: &str) -> Result<HumanDuration, ParseError> {
     let mut sum = Sum::default();
     let mut rest = text;

@@ -14,25 +14,23 @@ use serde::de::{Deserializer, Error, Visitor};
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
 
-/// A type that is parsed from a text.
 trait ParsedText: Sized {
-    /// The expected text, as errors of serde name it.
+    /// A description of the expected text, for errors of serde.
     const WANTED: &'static str;
     type Error: Display;
 
     fn from_text(text: &str) -> Result<Self, Self::Error>;
-    /// The value with which the argument engine continues after a refusal, while it collects mistakes.
+    /// A placeholder with which parsing continues after a mistake, so that all mistakes are reported together.
     fn nothing() -> Self;
 }
 
-/// Parses a value from a text. The argument engine reports a mistake in the text together with all
-/// other mistakes.
+/// Parses a value from a text. `Plan::parse` reports a mistake in the text together with all other mistakes.
 fn read<'de, T: ParsedText, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_newtype_struct(CHECKED, TextVisitor { certain: false, type_: PhantomData })
 }
 
 struct TextVisitor<T> {
-    /// Whether the argument engine itself reads the value, rather than serde from a buffer.
+    /// Whether the deserializer of this crate reads the value, rather than serde from a buffer.
     certain: bool,
     type_: PhantomData<T>,
 }
@@ -61,8 +59,7 @@ impl<'de, T: ParsedText> Visitor<'de> for TextVisitor<T> {
     }
 }
 
-/// Returns the schema of a text whose format the type checks itself. `keyword` is the keyword that
-/// names the format.
+/// Returns the schema of a text in this format, which the type checks itself. `keyword` is `format` or `contentEncoding`.
 fn text_of(format: &str, keyword: &str) -> Schema {
     let mut schema = json_schema!({"type": "string", "x-checked": true});
     schema.insert(keyword.to_owned(), format.into());

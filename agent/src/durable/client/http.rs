@@ -1,4 +1,4 @@
-//! HTTP requests to the engine.
+//! HTTP requests to the durable execution engine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,6 @@ const MAX_BODY: usize = 64 << 20;
 /// The time limit of requests that do not wait for a run.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The connections to the ingress of the engine.
 pub(super) struct IngressClient {
     client: reqwest::Client,
     base: reqwest::Url,
@@ -55,7 +54,7 @@ impl IngressClient {
         send(request.body(body)).await
     }
 
-    /// Sends a request, and waits for the response without a time limit.
+    /// Waits for the response without a time limit.
     pub(super) async fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, DurableClientError> {
         send(self.client.get(self.url(path))).await
     }

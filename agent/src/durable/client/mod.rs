@@ -128,7 +128,7 @@ impl DurableClient {
         handler: &str,
         body: Value,
     ) -> Result<T, DurableClientError> {
-        // Each request has a key of its own. If a proxy sends the request twice, the engine handles it once.
+        // The key is unique. If a proxy sends the request twice, the engine handles it once.
         let key = crate::runtime::new_id("ask");
         self.http.post(&[AGENT, run, handler], Some(&key), &body).await
     }

@@ -1,4 +1,4 @@
-//! The journals of a run and of a call. The engine keeps them, and the context of an invocation gives access to them.
+//! The journals of a run and of a call, which the engine keeps. The context of a Restate invocation gives access to them.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Deref;
@@ -30,7 +30,7 @@ use crate::runtime::{CHILD_GRACE, ChildReport, NEW_MESSAGE};
 use crate::steps::StepError;
 use crate::tool::BoxFuture;
 
-/// The journal of one tool call that Restate runs as a separate invocation, outside the invocation of the run.
+/// The journal of one tool call that has its own invocation, outside the invocation of the run.
 pub(super) struct CallInvocation<'c> {
     pub(super) context: Context<'c>,
 }
@@ -40,14 +40,14 @@ pub(super) struct RunInvocation<'c> {
     context: &'c WorkflowContext<'c>,
     served: Arc<SharedService>,
     run: Arc<str>,
-    /// The receiver of notices, or `None` while a future uses it.
+    /// `None` while a future uses the receiver.
     receiver: Mutex<Option<NoticeReceiver<'c>>>,
     children: Mutex<ChildRuns<'c>>,
-    /// The id of a promise of the parent. When this run waits for the first time, it resolves the promise.
+    /// The id of a promise of the parent, which this run resolves when it waits for the first time.
     waits: Mutex<Option<String>>,
 }
 
-/// The runs that a run has started for its calls, and the runs that it will start.
+/// The runs of sub-agents that a run has started, and those that it will start.
 #[derive(Default)]
 struct ChildRuns<'c> {
     names: Vec<String>,
@@ -55,7 +55,6 @@ struct ChildRuns<'c> {
     next: VecDeque<(usize, RunRequest)>,
 }
 
-/// An event for which a run waits.
 enum WaitEnd {
     /// A started run waits for the first time, so it no longer counts as concurrent.
     Waits,
@@ -65,17 +64,15 @@ enum WaitEnd {
     Child(Box<ChildReport>),
 }
 
-/// A future that the engine completes.
 type EngineFuture<'c, T> = Pin<Box<dyn DurableFuture<Output = Result<T, TerminalError>> + Send + 'c>>;
 
-/// The futures that a run awaits at the same time.
 type Waiting<'c, T> = DurableFuturesUnordered<EngineFuture<'c, FirstReady<T>>>;
 
 /// The receiver of a run's notices.
 ///
-/// The engine delivers notices in the order of its journal. When a step ends, the notices that were recorded before its end are ready, and
-/// later notices are not. This holds in every process that replays the run. Therefore a notice is received by a race between `notice` and
-/// `always_ready`: the race never waits, and has the same winner on every replay.
+/// When a step ends, exactly those notices are ready that the engine recorded before the end, in every process that replays the run.
+/// Therefore a race between `notice` and `always_ready` decides whether there is a notice: the race never waits, and has the same winner on
+/// every replay.
 struct NoticeReceiver<'c> {
     slot: &'c NoticeSlot,
     notice: EngineFuture<'c, Notice>,
@@ -88,8 +85,7 @@ struct NoticeReceiver<'c> {
     has_inbox: bool,
 }
 
-/// A wrapper for a future of the engine in `select!`. The engine tells `select!` which future is ready. `select!` then awaits only the
-/// wrapper, so the value stays in the future and can be awaited later.
+/// A wrapper with which `select!` finds out that a future is ready, but does not take its value. The value can be awaited later.
 struct UnmovedFuture<'f, F>(&'f mut F);
 
 impl<F> Deref for UnmovedFuture<'_, F> {
@@ -117,7 +113,6 @@ impl<'c> NoticeReceiver<'c> {
         })
     }
 
-    /// Receives the notices that are ready. Does nothing before the first step.
     async fn receive(&mut self, context: &'c WorkflowContext<'c>) -> Result<(), TerminalError> {
         if self.has_stepped {
             while self.is_filled().await? {
@@ -127,7 +122,7 @@ impl<'c> NoticeReceiver<'c> {
         Ok(())
     }
 
-    /// Receives the notice of the current slot, and waits while the slot is empty. Returns true if the run closed the slot.
+    /// Waits for the notice in the current slot. Returns true if the run itself closed the slot.
     async fn receive_next(&mut self, context: &'c WorkflowContext<'c>) -> Result<bool, TerminalError> {
         let notice = (&mut self.notice).await?;
         match notice.kind {
@@ -144,7 +139,6 @@ impl<'c> NoticeReceiver<'c> {
     }
 }
 
-/// Returns a future that completes with the notice in this slot.
 fn notice_in<'c>(context: &'c WorkflowContext<'c>, slot: &'c NoticeSlot) -> EngineFuture<'c, Notice> {
     Box::pin(context.promise::<Json<Notice>>(slot.name()).map_ok(|Json(notice)| notice))
 }
@@ -181,7 +175,6 @@ impl<'c> RunInvocation<'c> {
         }
     }
 
-    /// Sends a request to the run's inbox.
     async fn call_inbox<Q: Recordable, A: Recordable>(
         &self,
         handler: &str,
@@ -192,8 +185,8 @@ impl<'c> RunInvocation<'c> {
         response.await.map(|Json(response)| response).map_err(step_error)
     }
 
-    /// Adds to `waiting` the notice in the slot after `after`, or in the current slot if `after` is `None`. Returns the watched slot, or
-    /// `None` while another future uses the receiver. The receiver still receives the watched notice later.
+    /// Adds to `waiting` the notice in the slot after `after`, or in the current slot if `after` is `None`. Returns the slot, or `None`
+    /// while another future uses the receiver. The receiver receives the notice again later.
     fn watch_slot<T: 'c>(
         &self,
         after: Option<&'c NoticeSlot>,
@@ -211,7 +204,6 @@ impl<'c> RunInvocation<'c> {
         Some(slot)
     }
 
-    /// Starts the run of the call at this position.
     fn start_child(&self, at: usize, request: RunRequest) -> EngineFuture<'c, FirstReady<WaitEnd>> {
         let target = RequestTarget::workflow(AGENT, &request.run, "run");
         let called = self.context.request::<_, Json<Outcome>>(target, Json(request)).call();
@@ -227,7 +219,7 @@ impl<'c> RunInvocation<'c> {
         }))
     }
 
-    /// Publishes requests in the inbox, and adds the futures of their answers to `waiting`. Returns the number of requests.
+    /// Publishes requests in the inbox, and adds their answers to `waiting`. Returns the number of requests.
     async fn publish(
         &self,
         asks: Vec<PendingAsk>,
@@ -247,14 +239,13 @@ impl<'c> RunInvocation<'c> {
         Ok(asked)
     }
 
-    /// Reports to the parent that this run only waits, so that the run no longer counts as a concurrent child.
+    /// Tells the parent that this run only waits, so that the parent can start another run.
     fn give_up_place(&self) {
         if let Some(promise) = lock(&self.waits).take() {
             self.context.resolve_awakeable(&promise, Json(Value::Null));
         }
     }
 
-    /// Sends a cancel request to each of these runs, without waiting for the responses.
     fn cancel_children<'n>(&self, names: impl Iterator<Item = &'n String>, reason: &Arc<str>) {
         for name in names {
             let target = RequestTarget::workflow(AGENT, name, "cancel");
@@ -263,7 +254,6 @@ impl<'c> RunInvocation<'c> {
         }
     }
 
-    /// Starts a call in an invocation of its own.
     fn start_call(
         &self,
         at: usize,
@@ -294,7 +284,7 @@ enum FirstReady<T> {
     TimedOut,
     /// The run was cancelled, for this reason.
     Stop(Arc<str>),
-    /// A notice about messages arrived. The wait continues, but a steering message may take precedence over the children.
+    /// A notice about messages arrived. The wait continues, but a steering message may skip or cancel the children.
     Mail,
 }
 

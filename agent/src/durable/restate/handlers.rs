@@ -24,13 +24,11 @@ use crate::loop_core::{CallEnd, Queue, ReservedPart, TreeReservation};
 use crate::message::Message;
 use crate::steps::StepError;
 
-/// The handlers of the workflow of a run: one performs the run, the others receive messages, cancellations, answers and notices for it, or
-/// return what it waits for.
+/// The handlers of a run's workflow: `run` performs the run, and the others pass messages, cancellations and answers to it.
 pub(super) struct AgentHandlers {
     pub(super) served: Arc<SharedService>,
 }
 
-/// The body of a `push` request: a message for a run.
 #[derive(Debug, Serialize, Deserialize)]
 struct PushRequest {
     #[serde(default = "steering")]
@@ -42,14 +40,13 @@ fn steering() -> Queue {
     Queue::Steering
 }
 
-/// The body of a `cancel` request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CancelRequest {
     #[serde(default)]
     pub(super) reason: Option<Arc<str>>,
 }
 
-/// The body of an `answer` request: a decision, an input or a result, with the [id](PendingAsk::id) under which the run waits for it.
+/// A decision, an input or a result, with the [id](PendingAsk::id) under which the run waits for it.
 #[derive(Debug, Serialize, Deserialize)]
 struct AnswerRequest {
     id: String,
@@ -57,7 +54,7 @@ struct AnswerRequest {
     value: Value,
 }
 
-/// Returns an error if the role of a message is not `user`, because a reply or a result that is sent from outside would be forged.
+/// Refuses a message that is not from the user, because a reply or a result from outside would be forged.
 fn require_user_message(message: Arc<Message>) -> Result<Arc<Message>, TerminalError> {
     if matches!(*message, Message::User(_)) {
         return Ok(message);
@@ -66,7 +63,7 @@ fn require_user_message(message: Arc<Message>) -> Result<Arc<Message>, TerminalE
     Err(TerminalError::new_with_code(400, text))
 }
 
-/// Converts the error of a step. After an error of the engine, the invocation is retried. Any other error ends the invocation.
+/// Converts the error of a step. The engine retries the invocation after a `StepError::Engine`; any other error ends it.
 fn handler_error(error: StepError) -> HandlerError {
     match error {
         StepError::Engine { message } => HandlerError::from(message),
@@ -75,7 +72,7 @@ fn handler_error(error: StepError) -> HandlerError {
     }
 }
 
-/// The key of the workflow is the name of a run. `run` executes once; the other handlers may execute at the same time.
+/// The key of the workflow is the name of a run. `run` executes once; the other handlers may execute at the same time as `run`.
 #[workflow(name = "Agent")]
 impl AgentHandlers {
     /// Performs the run, and returns its outcome. After a crash, the engine calls this handler again, and recorded steps are not repeated.
@@ -97,7 +94,6 @@ impl AgentHandlers {
         Ok(Json(outcome.map_err(handler_error)?))
     }
 
-    /// Adds a message to the inbox of a run.
     #[handler]
     async fn push(
         &self,
@@ -187,8 +183,7 @@ impl AgentHandlers {
         Ok(Json(false))
     }
 
-    /// Puts a notice of the inbox into a slot of the run. Returns false if the run had closed the slot before, so that the run does not
-    /// receive the notice.
+    /// Puts a notice into a slot of the run. Returns false if the run closed the slot first, because the run is over.
     #[handler(name = "tell")]
     async fn notify(
         &self,
@@ -210,7 +205,7 @@ pub(super) struct ToolHandlers {
 
 #[service(name = "ToolRunner")]
 impl ToolHandlers {
-    /// Runs one call of a batch in an invocation of its own. A call that is alone in its batch is a step of the run instead.
+    /// Runs one of several concurrent calls. If a reply has a single call, the call is a step of the run instead.
     #[handler]
     async fn call(
         &self,
@@ -231,7 +226,6 @@ impl ToolHandlers {
 /// the run.
 pub(super) struct InboxHandlers;
 
-/// Returns the address of a handler of a run's inbox.
 pub(super) fn inbox(run: &str, handler: &str) -> RequestTarget {
     RequestTarget::object(INBOX, run, handler)
 }
@@ -239,7 +233,6 @@ pub(super) fn inbox(run: &str, handler: &str) -> RequestTarget {
 /// The key under which the engine stores an inbox.
 const STATE: &str = "inbox";
 
-/// Changes the stored inbox, and returns the result of the change.
 async fn update<T>(
     context: &ObjectContext<'_>,
     change: impl FnOnce(&mut Inbox) -> T,
@@ -251,8 +244,7 @@ async fn update<T>(
     Ok(result)
 }
 
-/// Sends the notice with this number to the run. If the run is over, clears the inbox and returns false. Without a number, the run needs no
-/// notice, so true is returned and nothing is sent.
+/// Sends a notice to the run, unless `number` is `None`. If the run is over, clears the inbox and returns false.
 async fn notify(
     context: &ObjectContext<'_>,
     number: Option<u32>,
@@ -311,7 +303,6 @@ impl InboxHandlers {
         Ok(Json(update(&context, |inbox| inbox.ask(asks.0)).await?))
     }
 
-    /// Reserves amounts within the limits of a tree.
     #[handler]
     async fn reserve(
         &self,
@@ -321,7 +312,6 @@ impl InboxHandlers {
         Ok(Json(update(&context, |inbox| inbox.reserve(wanted.0)).await?))
     }
 
-    /// Sets the names of the runs that the run of this inbox starts for its calls. The names of earlier runs are removed.
     #[handler]
     async fn children(
         &self,

@@ -16,9 +16,7 @@ use crate::tool::cancel::CancelToken;
 /// for days.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectionLimits {
-    /// Maximum number of connections.
     connections: usize,
-    /// Interval between pings.
     ping: Duration,
     /// Maximum time in which the other side sends nothing, reads nothing, or does not respond to a ping.
     stall: Duration,
@@ -66,7 +64,6 @@ mod tests {
     /// The preface of HTTP/2 and an empty `SETTINGS` frame.
     const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
-    /// Returns whether the server closes a connection after these bytes.
     async fn is_closed(address: std::net::SocketAddr, sent: &[u8]) -> bool {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(sent).await.unwrap();

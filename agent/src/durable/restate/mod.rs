@@ -17,7 +17,6 @@ use super::ServiceError;
 use super::play::SharedService;
 use crate::tool::cancel::CancelToken;
 
-/// The options of a service.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) identity_key: Option<String>,
@@ -30,13 +29,13 @@ pub(super) struct Settings {
 /// attributes in `handlers` repeat this name and the next two names, because attributes take no constants.
 pub(super) const AGENT: &str = "Agent";
 
-/// The name of the service that runs the calls of a batch, each in its own invocation.
+/// The name of the service that runs concurrent calls, each in its own invocation.
 const TOOLS: &str = "ToolRunner";
 
 /// The name of the virtual object that holds inboxes. The key is the name of a run, so each run has its own inbox.
 const INBOX: &str = "Inbox";
 
-/// The time that each timeout of the engine allows for the engine and the network, in addition to the time of the longest step.
+/// Time for the engine and the network, by which each timeout exceeds the longest step.
 const MARGIN: Duration = Duration::from_secs(60);
 
 /// Maximum number of attempts at an invocation. The pauses between them take about a quarter of an hour together. After the last attempt,
@@ -61,8 +60,7 @@ pub(super) async fn serve(
     Ok(())
 }
 
-/// Configures the handlers for requests to a run. Clients repeat a request within minutes or not at all, so the engine remembers requests
-/// only for ten minutes.
+/// Limits how long the engine remembers requests to a run. Clients repeat a request within minutes or not at all.
 fn with_short_retention(options: ServiceOptions) -> ServiceOptions {
     let short = HandlerOptions::new()
         .idempotency_retention(Duration::from_secs(600))

@@ -1,9 +1,8 @@
 //! Notices to a run, in numbered slots that are filled once.
 //!
-//! A slot is a promise of the workflow that performs the run. The run waits for the slots in order. The inbox of the run fills the slots
-//! with notices. At its end, the run itself fills the next slot. The engine accepts only the first value for a slot. So either a notice
-//! reaches the run before its end, or the sender of the notice learns that the run is over. Without notices, a run makes no request to its
-//! inbox to look for messages.
+//! A slot is a promise of the run's workflow, and the engine accepts only its first value. The inbox fills the slots in order with notices,
+//! and the run itself fills the next slot at its end. So either a notice reaches the run, or its sender learns that the run is over.
+//! Without a notice, the run does not ask its inbox for messages.
 
 use std::sync::{Arc, OnceLock};
 
@@ -30,13 +29,12 @@ pub(super) enum NoticeKind {
     Closed,
 }
 
-/// Returns the name of the promise for this slot.
 pub(super) fn slot_name(number: u32) -> String {
     format!("news-{number}")
 }
 
-/// A place for one notice to the run, in a linked list with the later slots. Slots are created when the run reaches them, and live as long
-/// as the run, because the engine's futures borrow their names.
+/// A place for one notice, in a linked list with the later slots. Slots live as long as the run, because the engine's futures borrow their
+/// names.
 #[derive(Debug)]
 pub(super) struct NoticeSlot {
     number: u32,
@@ -59,7 +57,6 @@ impl NoticeSlot {
         &self.name
     }
 
-    /// Returns the next slot, and creates it if it does not exist.
     pub(super) fn next(&self) -> &Self {
         self.next.get_or_init(|| Box::new(Self::new(self.number.wrapping_add(1))))
     }

@@ -1,4 +1,4 @@
-//! The requests of a run on an engine. The journal records choices of the application, summaries and replies.
+//! Requests to the model, as steps of the journal.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::tool::{BoxFuture, definition::ToolDefinition};
 use super::JournalSteps;
 
 impl<J: RunJournal> JournalSteps<'_, J> {
-    /// Returns the performer of the requests of this turn.
+    /// Returns the `Performer` of this turn's requests, which may use another model than the run.
     pub(super) fn asking(&self) -> &Performer {
         self.choices.performer(&self.performer)
     }

@@ -1,4 +1,4 @@
-//! Runs the bodies of a batch of calls. A body that asked a person starts again when its questions have inputs.
+//! Runs the tools of a reply's calls. A tool that asked a person runs again when its questions have inputs.
 
 use super::JournalSteps;
 use crate::durable::PendingAsk;
@@ -14,8 +14,8 @@ use serde_json::Value;
 use std::sync::Arc;
 
 impl<J: RunJournal> JournalSteps<'_, J> {
-    /// Reserves the calls that would run, within the limits of the tree. Calls beyond the reserved number are refused when the loop records
-    /// them.
+    /// Reserves the calls that would run, within the limits that a root run and its sub-agents share. Calls beyond the reserved number are
+    /// refused when the `AgentLoop` records them.
     pub(super) async fn reserve_calls(&mut self, prepared: &[Prepared]) -> Result<(), StepError> {
         if self.limits.shared.as_ref().is_none_or(|limits| limits.tool_calls.is_none()) {
             return Ok(());
@@ -28,8 +28,8 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(())
     }
 
-    /// Runs calls. If the tool of a call is an assistant, only starts a run of this assistant. If calls asked a person, these calls run
-    /// again together, once all their questions have inputs.
+    /// Runs calls. If the tool of a call is an assistant, only starts its run. Calls that asked a person run again once all questions have
+    /// inputs.
     pub(super) async fn run_calls(
         &mut self,
         calls: Vec<(StepKey, Arc<ToolCall>)>,
@@ -60,7 +60,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(())
     }
 
-    /// Waits for a person's inputs to these questions, and records the inputs. Each question comes with the position of its call.
+    /// Waits for a person's inputs to these questions, and records them. Each question comes with the position of its call.
     async fn ask_person(
         &mut self,
         questions: Vec<(u32, Question)>,
@@ -82,7 +82,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(())
     }
 
-    /// Runs the bodies of calls. If there are several calls, each has its own journal. Returns the ends of the calls in call order.
+    /// Runs a single call in the run's journal, and several calls concurrently in journals of their own.
     async fn call_tools(
         &mut self,
         calls: &[(StepKey, Arc<ToolCall>)],
@@ -132,8 +132,8 @@ impl<J: RunJournal> JournalSteps<'_, J> {
     }
 }
 
-/// Reads a person's input to a question. A missing, postponed or unreadable input dismisses the question. The body of the call checks the
-/// input, and asks again if the input does not fit.
+/// Reads a person's input. A missing, postponed or unreadable input dismisses the question. The tool itself checks the input, and asks
+/// again if it does not fit.
 fn input(answer: Option<Value>) -> QuestionInput {
     match answer.map(serde_json::from_value) {
         Some(Ok(QuestionInput::Later) | Err(_)) | None => QuestionInput::Cancel,

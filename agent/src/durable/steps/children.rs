@@ -1,4 +1,4 @@
-//! Calls of assistants: each is a run of its own on the engine, which the calling run starts and waits for.
+//! Calls of assistants. Each call is a run of its own on the engine, which the calling run starts and waits for.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use crate::steps::{SharedLoop, StepError, Steps as _};
 use crate::tool::{invoke::timed_out, outcome::ToolOutcome};
 
 impl<J: RunJournal> JournalSteps<'_, J> {
-    /// Starts a run for each call whose tool is an assistant, as far as the limits of the tree allow. If no run is started for such a call,
-    /// the call ends. Returns the calls of all other tools.
+    /// Starts a run for each call whose tool is an assistant. Ends the call instead if its first message cannot be made, or if a limit
+    /// forbids the run. Returns the calls of all other tools.
     pub(super) async fn start_children(
         &mut self,
         calls: Vec<(StepKey, Arc<ToolCall>)>,
@@ -79,15 +79,14 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(others)
     }
 
-    /// Reserves this number of runs for calls, within the limits of the tree. Returns the number of runs that may begin.
     async fn reserve_runs(&mut self, number: usize) -> Result<usize, StepError> {
         let runs = u32::try_from(number).unwrap_or(u32::MAX);
         let reserved = self.reserve(Spent { runs, ..Spent::default() }).await?;
         Ok(usize::try_from(reserved.runs).unwrap_or(number).min(number))
     }
 
-    /// Returns the message with which the run of a call begins, or the end of a call that has no message. The journal records the result,
-    /// because code of the application makes the message.
+    /// Returns the first message of a call's run, or the end of a call without a message. The journal records the result, because code of
+    /// the application makes the message.
     async fn child_message(
         &mut self,
         key: StepKey,
@@ -99,8 +98,8 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
     }
 
-    /// Returns the ends of the calls for which runs were started, in call order. A run without a report was lost or skipped. If a steering
-    /// message took precedence over the runs, `begun` is the number of runs that had begun before. All later runs are skipped.
+    /// Returns the ends of the calls for which runs were started. `begun` is [`Answers::steered`]. Of the runs without a report, those
+    /// from this position on were skipped, and the others were lost.
     async fn end_children(
         &mut self,
         reports: Vec<Option<ChildReport>>,
@@ -138,7 +137,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(ends)
     }
 
-    /// Stops the runs of sub-agents that this run has started, because this run ends, and counts the amounts that they used.
+    /// Stops the started runs of sub-agents when this run ends, and counts the amounts that they used.
     pub(super) async fn stop_children(&mut self, reason: Arc<str>) -> Result<(), StepError> {
         if self.children.is_empty() {
             return Ok(());
@@ -148,7 +147,6 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         self.record_stopped(waited.children)
     }
 
-    /// Records the ends of stopped runs of sub-agents, and the amounts that these runs used.
     pub(super) fn record_stopped(&mut self, reports: Vec<Option<ChildReport>>) -> Result<(), StepError> {
         let mut run = self.run.lock();
         for ((key, _), report) in std::mem::take(&mut self.children).into_iter().zip(reports) {

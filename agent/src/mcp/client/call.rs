@@ -31,11 +31,10 @@ use std::time::Duration;
 /// Maximum number of requests for one call. A server may answer a request by asking for input, after which the client repeats the call.
 const ROUNDS: usize = 10;
 
-/// Maximum time to send the notification that a call was cancelled.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Returns the current definition of a tool. The call must not be made if the tool is gone, or if `accept_changes` does not accept a change
-/// of its definition. The error is then the outcome of the call.
+/// Returns the current definition of a tool. Fails with the outcome of the call if the tool is gone, or if its definition changed and
+/// `accept_changes` does not accept the change.
 pub(super) fn current(
     inner: &Inner,
     tool: &str,
@@ -62,7 +61,6 @@ pub(super) fn current(
     Err(Box::new(failed("tool_changed", text)))
 }
 
-/// Makes the call. Ends the call if the call is cancelled or takes longer than the limit.
 pub(super) async fn call(
     inner: &Inner,
     tool: &str,
@@ -80,9 +78,8 @@ pub(super) async fn call(
     }
 }
 
-/// Makes the call. Repeats the call at most once for each of these reasons: the server refused its headers, because the definition of the
-/// tool has changed; the server refused the token, and the configuration has a source of tokens; the connection broke, and trusted hints
-/// say that a repetition is harmless.
+/// Makes the call, and repeats the call at most once for each of these reasons: the headers no longer fit the definition of the tool, the
+/// server refused the token, or the connection broke and trusted hints say that a repetition is harmless.
 async fn attempts(
     inner: &Inner,
     tool: &str,
@@ -107,8 +104,8 @@ async fn attempts(
             Err(error) => error,
         };
         match error {
-            // The definition of the tool has changed since it was listed, so other parameters must now be sent as headers. The server
-            // refused the call before it ran, so the tools are listed again, and the call is repeated.
+            // The definition of the tool has changed, so other parameters must be sent as headers. The server refused the call before it
+            // ran, so the call can be repeated.
             ServiceError::McpError(error) if error.code == ErrorCode::HEADER_MISMATCH && !listed_again => {
                 listed_again = true;
                 if inner.refresh().await.is_err() {
@@ -167,7 +164,7 @@ async fn attempts(
 
 const NEEDS_USER: &str = "The server asks for input of a user, which is not available here.";
 
-/// Makes the call. Repeats the call while the server asks for input or returns a state, for up to [`ROUNDS`] requests in total.
+/// Sends the call up to [`ROUNDS`] times, as long as the server answers with requests for input or with a `request_state`.
 async fn rounds(
     inner: &Inner,
     connection: &Connection,
@@ -176,7 +173,7 @@ async fn rounds(
     cx: &ToolContext,
 ) -> Result<CallToolResult, ServiceError> {
     let mut params = CallToolRequestParams::new(tool.to_owned());
-    // If the run was suspended for the answers of a person, the first request contains these answers.
+    // If the run was suspended until a person answered, the first request contains the answers.
     if let Some((inputs, state)) = cx.form_inputs() {
         params = params.with_input_responses(inputs.into_iter().map(response).collect());
         params.request_state = state;
@@ -195,7 +192,6 @@ async fn rounds(
                     let Some(answers) = answers(inner, requests, state.clone(), cx).await else { break };
                     params = params.with_input_responses(answers);
                 }
-                // The server receives its state back unchanged.
                 params.request_state = state;
             }
             _ => return Err(ServiceError::UnexpectedResponse),
@@ -204,8 +200,8 @@ async fn rounds(
     Err(ServiceError::InputRequiredRoundsExceeded { max_rounds: ROUNDS })
 }
 
-/// Answers the server's requests for input. A person answers forms if the configuration allows questions; all other questions are declined.
-/// The list of roots is empty. Returns `None` for requests of another type, such as a request for the reply of a model.
+/// Answers the server's requests for input. A person answers forms if the configuration allows questions; all other questions are
+/// declined. Returns `None` for requests of another type, such as a request for the reply of a model.
 async fn answers(
     inner: &Inner,
     requests: InputRequests,
@@ -234,7 +230,6 @@ async fn answers(
     Some(answers)
 }
 
-/// Converts the input of a person to the answer to the server's question with this key.
 fn response((key, input): (String, QuestionInput)) -> (String, Value) {
     (key, serde_json::to_value(elicit_result(input)).unwrap_or_default())
 }
@@ -273,7 +268,7 @@ async fn send(
     result
 }
 
-/// A guard of a request. If the guard is dropped before the result arrived, the server is notified that the call was cancelled.
+/// Notifies the server on drop that the call was cancelled. `peer` is `None` after the result arrived.
 struct CancelOnDrop {
     peer: Option<Peer<RoleClient>>,
     id: RequestId,
@@ -343,8 +338,8 @@ fn reports_unknown_tool(text: &str) -> bool {
     text.contains("unknown tool") || text.contains("tool") && text.contains("not found")
 }
 
-/// Returns the outcome of a call for which the server reported an unknown tool. First [updates](Inner::refresh_for_unknown_tool) the list
-/// of tools. If the tool is not in the list, the outcome is `tool_gone`. Otherwise, the outcome is a failure with the text of the server.
+/// Returns the outcome of a call after an error that may mean an unknown tool: `tool_gone` if the tool is no longer listed, or else a
+/// failure with the server's text.
 async fn unknown_or(inner: &Inner, tool: &str, text: String) -> ToolOutcome {
     inner.refresh_for_unknown_tool().await;
     if !inner.listing().tools.contains_key(tool) {
@@ -362,7 +357,6 @@ fn failed(code: &'static str, text: impl Into<String>) -> ToolOutcome {
     ToolOutcome::failed(OutcomeCode::new(code), text)
 }
 
-/// Cuts a text of a server to 2,000 characters.
 fn cut(text: String) -> String {
     if text.len() <= 2_000 { text } else { text.chars().take(2_000).collect() }
 }

@@ -44,12 +44,11 @@ pub struct ClientConfig {
     pub(super) limits: ClientLimits,
     pub(super) on_traffic: Option<OnTraffic>,
     pub(super) trace_context: Option<Arc<TraceSource>>,
-    /// The first setting that this transport does not have, for example a token for a server over stdio.
+    /// The first setting that does not apply to this transport, such as a token for a server over stdio.
     misplaced: Option<&'static str>,
 }
 
 type ToolFilter = dyn Fn(&ToolDefinition) -> bool + Send + Sync;
-/// A function that returns the context of the current trace.
 type TraceSource = dyn Fn() -> HashMap<String, String> + Send + Sync;
 type AcceptChange = dyn Fn(&ToolDefinition, &ToolDefinition) -> bool + Send + Sync;
 pub(super) type TokenSource = dyn Fn() -> BoxFuture<'static, Result<String, String>> + Send + Sync;
@@ -155,8 +154,8 @@ impl ClientConfig {
         self
     }
 
-    /// Returns the text of the error if a setting does not exist for this transport. If the setting were ignored, the client could, for
-    /// example, connect without its token.
+    /// Returns the text of the error if a setting does not apply to this transport. Without the error, the client could, for example,
+    /// connect without its token.
     pub(super) fn misplaced(&self) -> Option<String> {
         let setting = self.misplaced?;
         Some(match self.endpoint {
@@ -172,10 +171,9 @@ impl ClientConfig {
     }
 
     /// Sets the first half of the names that models see, `NAME__TOOL`. By default, the name is derived from the name that the server
-    /// reports: in lower case, without the scope and (unless it has no other words) the words `mcp`, `server` and `servers`, and with at
-    /// most 24 characters. If the server reports no name, its URL or program is the name. For example,
-    /// `example-servers/sequential-thinking-server` becomes `sequential_thinking`. If two servers receive the same name, set the name of
-    /// one of them.
+    /// reports: in lower case, without the scope, and with at most 24 characters. The words `mcp`, `server` and `servers` are left out,
+    /// unless there are no other words. For example, `example-servers/sequential-thinking-server` becomes `sequential_thinking`. If the
+    /// server reports no name, its URL or program is the name. If two servers receive the same name, set the name of one of them.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
@@ -345,9 +343,9 @@ impl ClientConfig {
 
     /// Lets the tools of the server ask a person (elicitation, by forms). The assistant's function
     /// ([`on_question`](crate::AssistantBuilder::on_question)) answers the questions. Without that function, the run is suspended; see the
-    /// [guide](crate::guide::questions). If the run cannot be suspended, or if the server speaks an older version, in which the server
-    /// would have to wait for the answer, the questions are declined instead. Questions are also declined if they do not ask by a form, or
-    /// if the tool is called outside of a run.
+    /// [guide](crate::guide::questions). The questions are declined instead if the run cannot be suspended, or if the server speaks an
+    /// older version, because an older server would have to wait for the answer. Questions are also declined if they do not ask by a form,
+    /// or if the tool is called outside of a run.
     ///
     /// Each input is checked before it is sent. If this method is not called, the client declares that it cannot ask a person.
     ///

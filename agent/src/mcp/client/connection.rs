@@ -37,7 +37,6 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Maximum length of a message over HTTP, in bytes, even if the limits for results and definitions are larger. `rmcp` has the same limit
 /// for messages of a child process.
 const MAX_MESSAGE: usize = 16 << 20;
-/// Maximum number of redirects. The client follows redirects only within the origin of the server.
 const REDIRECTS: usize = 5;
 
 pub(super) struct Connection {
@@ -132,19 +131,16 @@ impl Connection {
         self.peer.is_transport_closed()
     }
 
-    /// Returns the name and version of the server, or `None` if the server does not report them.
     pub(super) fn server(&self) -> Option<(String, String)> {
         let info = self.peer.peer_info()?;
         let server = info.server_info.as_ref()?;
         Some((server.name.clone(), server.version.clone()))
     }
 
-    /// Returns the version of the protocol in use.
     pub(super) fn protocol_version(&self) -> Option<String> {
         Some(self.peer.peer_info()?.protocol_version.to_string())
     }
 
-    /// Ends the connection and its child process.
     pub(super) async fn close(&self) {
         let _ = self.running.lock().await.close_with_timeout(CLOSE_TIMEOUT).await;
     }
@@ -160,8 +156,7 @@ impl Drop for Connection {
     }
 }
 
-/// Subscribes to changes of the list of tools, if the version of the protocol requires a subscription. Returns `None` if no subscription is
-/// needed or the server does not report changes.
+/// Subscribes to changes of the list of tools, if the server reports changes. Versions before 2026-07-28 need no subscription.
 fn listen(peer: &Peer<RoleClient>, notifications: &Arc<Notifications>) -> Option<AbortHandle> {
     let info = peer.peer_info()?;
     let reports_changes = info.capabilities.tools.as_ref()?.list_changed == Some(true);
@@ -175,13 +170,12 @@ fn listen(peer: &Peer<RoleClient>, notifications: &Arc<Notifications>) -> Option
         while let Ok(Some(_)) = stream.next().await {
             notifications.list_changed();
         }
-        // Without the stream, changes are not reported. Marking the list as changed makes the next call list the tools again.
+        // The stream has ended, so later changes are not reported. The next call must list the tools again.
         notifications.list_changed();
     });
     Some(task.abort_handle())
 }
 
-/// Returns the token for a new connection, or `None` if the configuration has no token.
 async fn token(endpoint: &HttpEndpoint) -> Result<Option<String>, String> {
     match &endpoint.token {
         None => Ok(None),
@@ -260,8 +254,8 @@ fn same_origin(url: &reqwest::Url) -> reqwest::redirect::Policy {
     })
 }
 
-/// Returns the addresses of a host. Fails if they cannot be looked up, if the host has none, or if one of them is not public. The
-/// connection uses these addresses, because a second resolution of the name could return other addresses.
+/// Looks up the addresses of a host, and fails unless all of them are public. The connection uses these addresses, because a second lookup
+/// of the name could return other addresses.
 async fn public_addresses(url: &reqwest::Url) -> Result<Vec<SocketAddr>, String> {
     let port = url.port_or_known_default().ok_or("the URL has no port")?;
     let host = url.host_str().ok_or("the URL has no host")?.trim_matches(['[', ']']);
@@ -354,7 +348,6 @@ fn not_started(endpoint: &CommandEndpoint, error: &std::io::Error) -> ConnectFai
     ConnectFailure::new(Kind::NotStarted, format!("the program cannot be started ({error}){hint}"))
 }
 
-/// Reports each line of a child process's error output, cut to [`LOG_LINE`] bytes.
 async fn log_lines(errors: impl AsyncRead + Unpin, tap: &TrafficTap) {
     let mut errors = BufReader::new(errors);
     let mut line = Vec::new();
@@ -385,7 +378,6 @@ mod tests {
     use serde_json::{Value, json};
     use tokio::io::AsyncWriteExt as _;
 
-    /// Opens a connection to a server that only completes the handshake.
     async fn opened() -> Arc<Connection> {
         let (client, server) = tokio::io::duplex(1 << 16);
         tokio::spawn(async move {
@@ -463,7 +455,7 @@ mod tests {
             "::ffff:127.0.0.1",
             "64:ff9b::a00:1",
             "2001:db8::1",
-            // Other blocks: special-purpose by IANA's registries for IPv4 and IPv6, multicast, and unassigned.
+            // Special-purpose blocks of IANA's registries, multicast, and unassigned blocks.
             "0.1.2.3",
             "100.127.255.255",
             "172.31.255.255",

@@ -1,7 +1,8 @@
-//! Detects which form of the protocol a server speaks: the newer form without sessions, or the older form.
+//! Detects whether a server speaks the newer form of the protocol (since 2026-07-28, without sessions) or the older form (with
+//! `initialize`).
 //!
-//! The detection of `rmcp` has a fixed time limit, and treats an answer that arrives after the limit as the answer to the next request.
-//! This module sends a request in both forms to a program that starts slowly, and waits for both answers.
+//! The detection of `rmcp` is not used: it has a fixed time limit, and treats an answer that arrives after the limit as the answer to the
+//! next request. If a program answers slowly, this module sends a request in both forms, and waits for both answers.
 
 use futures_util::future::{Either, ready};
 use rmcp::RoleClient;
@@ -27,17 +28,17 @@ const INITIALIZE: i64 = DISCOVER - 1;
 
 type ServerMessage = RxJsonRpcMessage<RoleClient>;
 
-/// Returns the lifecycle of the newer form of the protocol.
 pub(super) fn modern() -> ClientLifecycleMode {
     ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
 }
 
-/// Returns the maximum wait for the first answer of a program: [`FIRST_ANSWER`], but at most half of the limit for connecting.
+/// Returns the maximum wait for the first answer. At least half of `limit`, the time to connect, is left for the request in the older
+/// form.
 pub(super) fn patience(limit: Duration) -> Duration {
     FIRST_ANSWER.min(limit / 2)
 }
 
-/// A transport for `rmcp`. If a request was sent to detect the form of the protocol, `rmcp` receives the outcome of that request.
+/// A transport that passes the outcome of the detection to `rmcp`.
 pub(super) struct ProbedTransport<T: Transport<RoleClient>> {
     transport: T,
     /// The outcome of the request that detected the form of the protocol. The first request of `rmcp` is not sent and gets this outcome.
@@ -51,7 +52,6 @@ pub(super) struct ProbedTransport<T: Transport<RoleClient>> {
 enum FirstRequestOutcome<E> {
     Answered(Box<ServerMessage>),
     Failed(E),
-    /// The connection ended without an answer.
     Closed,
 }
 
@@ -62,11 +62,10 @@ impl<T: Transport<RoleClient>> ProbedTransport<T> {
     }
 
     /// Sends a request in the newer form of the protocol. If the server does not answer within `patience`, also sends a request in the
-    /// older form. Returns the lifecycle of the form that the server speaks, and a transport that passes the server's answer in this form
-    /// to `rmcp`, if there is one. If the connection fails, returns the lifecycle of the newer form, and a transport that reports the
-    /// failure.
+    /// older form. Returns the lifecycle of the form that the server speaks, and a transport that passes the server's answer to `rmcp`. If
+    /// the connection fails, the transport passes the failure to `rmcp`.
     ///
-    /// This function has no time limit: it completes when the server has answered or the connection has failed.
+    /// This function has no time limit: the caller must set one.
     pub(super) async fn determine(
         transport: T,
         client: &ClientConfig,
@@ -161,7 +160,7 @@ enum ProtocolForm {
     Older,
 }
 
-/// The answers of a server to both requests.
+/// The answers of a server to the `DISCOVER` and `INITIALIZE` requests.
 #[derive(Default)]
 struct ProbeAnswers {
     newer: Option<Box<ServerMessage>>,
@@ -173,7 +172,7 @@ struct ProbeAnswers {
 }
 
 impl ProbeAnswers {
-    /// Records the message if it answers one of the requests. Returns whether it was recorded.
+    /// Returns whether the message answers one of the requests.
     fn record(&mut self, message: ServerMessage) -> bool {
         let Some(at) = position(&self.outstanding, &message) else { return false };
         let slot = match self.outstanding.swap_remove(at) {
@@ -184,7 +183,7 @@ impl ProbeAnswers {
         true
     }
 
-    /// Returns the form that the server speaks, or `None` if another answer has to be awaited.
+    /// Returns the form that the server speaks, or `None` if another answer must be awaited.
     fn form(&self) -> Option<ProtocolForm> {
         match (&self.newer, &self.older) {
             (None, None) => None,
@@ -202,7 +201,7 @@ impl ProbeAnswers {
     }
 }
 
-/// Returns whether the answer to the newer request is an error of a server that does not support the newer form.
+/// Returns whether the answer to the `DISCOVER` request is an error of a server that does not support the newer form.
 fn is_unknown_method(answer: &ServerMessage) -> bool {
     match answer {
         JsonRpcMessage::Error(error) => !matches!(
@@ -215,7 +214,7 @@ fn is_unknown_method(answer: &ServerMessage) -> bool {
     }
 }
 
-/// Returns the position of the request that the message answers. An error without an id counts as the answer to the first open request.
+/// Returns the position of the request that the message answers. An error without an id counts as the answer to the first request.
 fn position(requests: &[RequestId], message: &ServerMessage) -> Option<usize> {
     let id = match message {
         JsonRpcMessage::Response(response) => &response.id,
@@ -305,8 +304,8 @@ mod tests {
         let yes = || json!({"result": {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}});
         let discovered = || json!({"result": {"supportedVersions": ["2026-07-28"], "capabilities": {}}});
         let no = |code: i64| json!({"error": {"code": code, "message": "no"}});
-        // Each row: the answer to the newer request, the answer to the older request, the form that is detected while another answer may
-        // still arrive, and the form that is detected after the wait for another answer has timed out.
+        // Each row: the answers to the newer and the older request, the form that is detected while more answers may arrive, and the form
+        // that is detected after the wait has timed out.
         for (newer, older, in_time, late) in [
             (None, None, None, None),
             (Some(discovered()), None, None, Some(ProtocolForm::Newer)),

@@ -1,4 +1,4 @@
-//! The errors of connections and lists.
+//! The errors of connecting to a server and of listing its tools.
 
 /// An error that makes a server unusable. Its text contains the cause and often a suggestion, but no secrets.
 ///
@@ -95,9 +95,9 @@ crate::error_text::debug_is_the_sentence!(McpClientError);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectErrorKind {
-    /// The URL, a header or the token is invalid, the function for the token failed, the host has no public address although
-    /// [`public_addresses_only`](super::ClientConfig::public_addresses_only) is set, or a setting does not exist for this kind of server (a
-    /// token for a command, an argument for a URL). Nothing was sent to the server or started.
+    /// The URL, a header or the token is invalid, the function for the token failed, or a setting does not exist for this kind of server
+    /// (a token for a command, an argument for a URL). Also used if an address of the host is not public although
+    /// [`public_addresses_only`](super::ClientConfig::public_addresses_only) is set. No request was sent, and no program was started.
     Configuration,
     /// Nothing listens at the address, the host name is unknown, a secure connection cannot be made, or the connection failed in another
     /// way.
@@ -121,7 +121,7 @@ pub enum ConnectErrorKind {
     GivenUp,
 }
 
-/// The challenge of a response with the status 401 or 403: the parameters of `WWW-Authenticate`.
+/// The parameters of `WWW-Authenticate` in a response with the status 401 or 403.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Challenge {
     resource_metadata: Option<String>,
@@ -130,7 +130,6 @@ pub(super) struct Challenge {
 }
 
 impl Challenge {
-    /// Parses the header. Omits parameters that cannot be parsed.
     pub(super) fn parse(header: &str) -> Self {
         let mut challenge = Self::default();
         let mut rest = header.trim();
@@ -151,7 +150,6 @@ impl Challenge {
         challenge
     }
 
-    /// Returns the error for a server that sent this challenge.
     pub(super) fn of_server(self, server: String) -> McpClientError {
         let Self { resource_metadata, scope, error } = self;
         McpClientError::Unauthorized { server, resource_metadata, scope, error }
@@ -179,7 +177,6 @@ fn value(text: &str) -> (String, &str) {
     (value, "")
 }
 
-/// Describes what a server requires of a token.
 fn requirements(error: Option<&str>, scope: Option<&str>, resource_metadata: Option<&str>) -> String {
     let error = error.map(|error| match error {
         "invalid_token" => "the token was refused (invalid_token)".to_owned(),

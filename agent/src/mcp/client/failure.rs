@@ -15,9 +15,9 @@ use std::fmt::Write as _;
 use std::io;
 use std::time::Duration;
 
-/// Maximum length of a cause, in characters. The last words of a program and the suggestion are not counted.
+/// Maximum length of a cause, in characters. The suggestion and the last lines of a program's error output are not counted.
 const LONGEST: usize = 600;
-/// Maximum length of a text of the server in a cause, such as a response body, in characters.
+/// Maximum length of a quoted text of the server, such as a response body, in characters.
 const LONGEST_BODY: usize = 120;
 /// The start of the message of `rmcp` when a server refuses `server/discover` with an HTTP status.
 const DISCOVER_REFUSED: &str = "server/discover rejected with ";
@@ -32,8 +32,6 @@ impl ConnectFailure {
         Self { kind, message: message.into() }
     }
 
-    /// Returns the error, with the last words of a program and a suggestion if there are any. For the status 401, the error says that the
-    /// server requires authorization. `tap` masks the secrets in the texts of a server or a program.
     pub(super) fn error(self, config: &ClientConfig, server: &str, tap: &TrafficTap) -> McpClientError {
         let Self { kind, message } = self;
         let server = server.to_owned();
@@ -56,7 +54,6 @@ impl ConnectFailure {
     }
 }
 
-/// Returns the error of a failed handshake. If the server sent a challenge, the error says that the server requires authorization.
 pub(super) fn handshake_error(
     config: &ClientConfig,
     server: &str,
@@ -141,7 +138,6 @@ fn over_http(config: &ClientConfig, error: &StreamableHttpError<reqwest::Error>)
     }
 }
 
-/// Describes a request that received no valid response.
 fn request(config: &ClientConfig, error: &reqwest::Error) -> ConnectFailure {
     let root = root(error);
     let cause = masked(config, &root.to_string());
@@ -183,7 +179,6 @@ fn status(code: u16, body: &str) -> ConnectFailure {
     ConnectFailure::new(Kind::Status(code), message)
 }
 
-/// Returns the advice that most likely helps against this failure, if there is any.
 fn hint(kind: Kind, config: &ClientConfig, has_words: bool) -> Option<String> {
     let hint = match (kind, &config.endpoint) {
         (Kind::Unreachable, Endpoint::Http(endpoint)) if endpoint.url.starts_with("https:") => {
@@ -233,22 +228,18 @@ pub(super) fn describe(config: &ClientConfig, error: &ServiceError) -> String {
     text.chars().take(LONGEST).collect()
 }
 
-/// Returns the text of an error and its sources, without repetitions and without secrets.
 fn with_sources(config: &ClientConfig, error: &(dyn Error + 'static)) -> String {
     masked(config, &crate::error_text::with_sources(error))
 }
 
-/// Masks the URL and the other secrets of the configuration.
 fn masked(config: &ClientConfig, text: &str) -> String {
     ConfigSecrets::of(config).mask(text)
 }
 
-/// Returns the innermost source of an error.
 fn root<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
     std::iter::successors(Some(error), |&error| error.source()).last().unwrap_or(error)
 }
 
-/// Returns the first line of a text of the server, cut to [`LONGEST_BODY`] characters.
 fn short(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default().trim();
     match line.char_indices().nth(LONGEST_BODY) {
@@ -257,7 +248,6 @@ fn short(text: &str) -> String {
     }
 }
 
-/// Returns the server's challenge, if the request failed because the server requires authorization.
 pub(super) fn challenge(error: &ServiceError) -> Option<Challenge> {
     let ServiceError::TransportSend(error) = error else { return None };
     let mut source: Option<&(dyn Error + 'static)> = Some(&*error.error);

@@ -1,10 +1,9 @@
-//! Converts the questions of a server and their answers between the types of the protocol and of tools.
+//! Converts a server's questions, and a person's inputs, between the types of MCP and of this library.
 
 use crate::tool::forms::FormQuestion;
 use crate::tool::question::QuestionInput;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 
-/// Returns the question of a request, or `None` if the request does not ask by a form.
 pub(super) fn form_question(key: &str, params: ElicitRequestParams) -> Option<FormQuestion> {
     match params {
         ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => Some(FormQuestion {
@@ -16,7 +15,6 @@ pub(super) fn form_question(key: &str, params: ElicitRequestParams) -> Option<Fo
     }
 }
 
-/// Converts the input of a person to the result that the protocol sends.
 pub(super) fn elicit_result(input: QuestionInput) -> ElicitResult {
     match input {
         QuestionInput::Accept(value) => ElicitResult::new(ElicitationAction::Accept).with_content(value),

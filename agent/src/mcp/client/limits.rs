@@ -3,7 +3,7 @@
 use super::config::ClientConfig;
 use std::time::Duration;
 
-/// Limits on the time and memory that a server may use. Each limit is documented at its setter. Sizes are in bytes.
+/// The limits, each of which is documented at its setter. Sizes are in bytes.
 #[derive(Clone)]
 pub(super) struct ClientLimits {
     pub(super) connect: Option<Duration>,

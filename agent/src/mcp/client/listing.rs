@@ -33,7 +33,7 @@ pub(super) struct ToolListing {
 /// A tool that is offered, allowed and usable.
 #[derive(Clone)]
 pub(super) struct OfferedTool {
-    /// The definition. Its name is the server's name of the tool in the form that every provider accepts (see [`shown`]).
+    /// The definition. Its name is the server's name of the tool, changed by [`shown`].
     pub(super) definition: ToolDefinition,
     pub(super) output: Option<OutputCheck>,
     /// Whether the server wraps structured results in an object.
@@ -43,7 +43,6 @@ pub(super) struct OfferedTool {
     pub(super) fingerprint: [u8; 32],
 }
 
-/// Lists the tools of the server, within the limits.
 pub(super) async fn list(
     peer: &Peer<RoleClient>,
     config: &ClientConfig,
@@ -77,7 +76,6 @@ pub(super) async fn list(
     Ok(listing)
 }
 
-/// Returns the reason if the application's filter excludes the tool or panics.
 fn filtered_out(offered: &OfferedTool, config: &ClientConfig) -> Option<&'static str> {
     let keep = config.filter.as_ref()?;
     match catch(|| keep(&offered.definition)) {
@@ -90,7 +88,7 @@ fn filtered_out(offered: &OfferedTool, config: &ClientConfig) -> Option<&'static
     }
 }
 
-/// Requests all pages. Returns the tools, and the shortest validity of any page, if a page has one.
+/// Requests all pages. Returns the tools, and the shortest time for which a page is valid.
 async fn pages(
     peer: &Peer<RoleClient>,
     config: &ClientConfig,
@@ -124,7 +122,7 @@ async fn pages(
     Err(format!("there are more than {} pages", limits.pages))
 }
 
-/// Requests one page. Bypasses the cache of `rmcp`.
+/// Requests one page, without the cache of `rmcp`.
 async fn page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Result<ListToolsResult, ServiceError> {
     let params = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
     let request = ListToolsRequest { params, ..ListToolsRequest::default() };
@@ -212,11 +210,11 @@ impl ToolListing {
         changed.collect()
     }
 
-    /// Returns the name under which models see each tool, by the name that the server gives the tool.
+    /// Maps the server's name of each tool to the name that models see.
     ///
-    /// If several tools would have the same name, the tool that the configuration renames keeps it, or else the tool whose original name
-    /// has only characters that every provider accepts. The names of the other tools get a hash. A tool whose name with a hash is taken as
-    /// well is left out. The hashes prevent a server from taking over the name of a tool by adding another tool.
+    /// If several tools would have the same name, one of them keeps the name: the tool that the configuration renames, or else the tool
+    /// whose original name has only characters that every provider accepts. The names of the others get a hash. A tool is left out if its
+    /// name with a hash is taken, too. So a server cannot take over the name of a tool by adding another tool.
     pub(super) fn names(&self, server: &str, config: &ClientConfig) -> BTreeMap<String, String> {
         let own = |tool: &String| config.renamed.get(tool).unwrap_or(tool).clone();
         let mut sharing = BTreeMap::<String, Vec<&String>>::new();
@@ -244,7 +242,6 @@ impl ToolListing {
         names
     }
 
-    /// Returns the tools of this list that have no distinct name, each with the reason.
     pub(super) fn nameless(&self, names: &BTreeMap<String, String>) -> Vec<(String, String)> {
         let nameless = self.tools.keys().filter(|tool| !names.contains_key(*tool));
         let reason = || "another tool has its name".to_owned();

@@ -17,7 +17,7 @@ pub(super) struct ConfigSecrets(SecretMask);
 
 impl ConfigSecrets {
     /// Collects the headers and variables that the application sets or passes on, arguments whose names indicate secrets, and the parts of
-    /// the URL that may be secret. Omits values shorter than [`MIN_UNNAMED`] whose names do not indicate secrets.
+    /// the URL that may be secret.
     pub(super) fn of(config: &ClientConfig) -> Self {
         let mut secrets = Self::default();
         let text = |value: &OsStr| value.to_string_lossy().into_owned();
@@ -66,7 +66,7 @@ impl ConfigSecrets {
         }
     }
 
-    /// Adds the URL, both as it was configured and as the client writes it, and those parts of the URL that may be secret.
+    /// Adds the URL, as it was configured and as `reqwest` writes it, and those parts of the URL that may be secret.
     fn add_url(&mut self, url: &str) {
         let shown = shown_address(url);
         let Ok(parsed) = reqwest::Url::parse(url) else {
@@ -86,7 +86,6 @@ impl ConfigSecrets {
         }
     }
 
-    /// Masks the secrets in a text. The start of a secret at the end of the text is masked too, because long lines are cut.
     pub(super) fn mask(&self, text: &str) -> String {
         self.0.mask(text)
     }

@@ -1,4 +1,4 @@
-//! Uses the tools of other programs.
+//! The MCP client, which uses the tools of other programs.
 
 mod call;
 mod config;
@@ -39,7 +39,7 @@ use tokio::time::Instant;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Maximum number of attempts to reconnect without a stable connection. After the last attempt, calls fail immediately for the time
-/// [`STABLE`]. The count of attempts then starts at zero again.
+/// [`STABLE`].
 const MAX_ATTEMPTS: u32 = 5;
 /// Minimum lifetime of a stable connection. After a stable connection, the count of attempts to reconnect starts at zero. Also the time
 /// without attempts after [`MAX_ATTEMPTS`].
@@ -72,7 +72,7 @@ pub struct McpClient {
 struct Inner {
     config: ClientConfig,
     /// The name of the server in tool names and errors: the configured name, or else a name derived from the name that the server reports,
-    /// or its URL or program if it reports none.
+    /// or else its URL or program.
     server: RwLock<String>,
     notifications: Arc<Notifications>,
     slot: tokio::sync::Mutex<ConnectionSlot>,
@@ -89,7 +89,6 @@ struct ConnectionSlot {
 }
 
 impl ConnectionSlot {
-    /// Removes the connection. If it lasted for the time [`STABLE`], the count of attempts to reconnect starts at zero.
     fn take_live(&mut self) -> Option<Arc<Connection>> {
         let live = self.live.take()?;
         if live.opened_at.elapsed() >= STABLE {
@@ -130,9 +129,8 @@ impl McpClient {
     /// Connects to a server and lists its tools.
     ///
     /// # Errors
-    /// Fails if the configuration is invalid, if the server cannot be started or reached in time, requires authorization or does not speak
-    /// the protocol, if its list of tools is invalid, exceeds a limit or takes too long, or if the configuration gives one name to two
-    /// tools.
+    /// Fails if the configuration is invalid or gives one name to two tools. Fails if the server cannot be started or reached in time,
+    /// requires authorization, or does not speak the protocol. Fails if the list of tools is invalid, exceeds a limit, or takes too long.
     pub async fn connect(config: ClientConfig) -> Result<Self, McpClientError> {
         let server = config.name.clone().unwrap_or_else(|| endpoint_name(&config));
         let notifications = Arc::new(Notifications::default());
@@ -231,7 +229,7 @@ impl McpClient {
     }
 }
 
-/// Returns the URL or program of a server. Without a configured name, it is the name of the server until the server reports one.
+/// Returns the URL or program of a server, which is its name until the server reports one.
 fn endpoint_name(config: &ClientConfig) -> String {
     match &config.endpoint {
         Endpoint::Http(endpoint) => crate::address::shown_address(&endpoint.url),
@@ -270,8 +268,7 @@ impl Inner {
         matches!(&self.config.endpoint, Endpoint::Http(endpoint) if endpoint.token.is_some())
     }
 
-    /// Returns the connection. If there is none or it was closed, opens a new connection after a pause, and lists the tools again. After
-    /// [`MAX_ATTEMPTS`] attempts without a stable connection, fails without an attempt until [`STABLE`] has passed since the last attempt.
+    /// Returns the open connection, or opens a new one after a pause and lists the tools again.
     async fn connection(&self) -> Result<Arc<Connection>, McpClientError> {
         let mut slot = self.slot.lock().await;
         if let Some(live) = slot.live.as_ref().filter(|live| !live.is_closed()) {
@@ -312,8 +309,8 @@ impl Inner {
         }
     }
 
-    /// Lists the tools again after a notification of a change, or if the list has expired. If listing fails, logs a warning, and the next
-    /// call of this function lists the tools again.
+    /// Lists the tools again if the server reported a change or the list has expired. If listing fails, the next call of this function
+    /// tries again.
     async fn refresh_if_stale(&self) {
         let is_old = self.listing().fresh_until.is_some_and(|until| until <= Instant::now());
         if (self.notifications.take_change() || is_old)
@@ -386,7 +383,6 @@ impl fmt::Display for ConnectReport {
 
 #[cfg(test)]
 impl Inner {
-    /// Creates a client that never connected and knows no tools.
     fn unconnected(config: ClientConfig) -> Self {
         let listing = ToolListing { tools: BTreeMap::new(), left_out: Vec::new(), fresh_until: None };
         Self {

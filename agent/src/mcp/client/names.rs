@@ -22,11 +22,8 @@ pub(super) fn shown(name: &str, longest: usize) -> String {
 /// Maximum length of the name of a server, in characters.
 const LONGEST_SERVER: usize = 24;
 
-/// Returns the prefix of a server's tools. The name that the server reports is divided into parts at the characters `/`, `\` and `:`. The
-/// prefix is the last part with a letter or digit of ASCII, in lower case. The words `mcp`, `server` and `servers` are left out, unless the
-/// part has no other words. Words beyond [`LONGEST_SERVER`] characters are omitted; a first word that is longer is cut. If no part has a
-/// letter or digit, the prefix is `server_` and a hash. For example, `example-servers/sequential-thinking-server` becomes
-/// `sequential_thinking`.
+/// Returns the prefix of a server's tools: the distinctive words of the name that the server reports, in lower case. For example,
+/// `example-servers/sequential-thinking-server` becomes `sequential_thinking`.
 ///
 /// The prefix depends only on the reported name, so that it is the same in every program and run.
 pub(super) fn server_name(reported: &str) -> String {
@@ -106,7 +103,6 @@ mod tests {
             assert_eq!(server_name(reported), name);
             assert!(name.len() <= LONGEST_SERVER);
         }
-        // Names without usable characters differ by a hash.
         for nameless in ["", "/", "\u{6587}\u{66f8}"] {
             let name = server_name(nameless);
             assert!(name.starts_with("server_") && name.len() == 15, "{name}");

@@ -16,7 +16,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 type ProgressListener = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// The state that notifications and questions of a server need: reported changes, the listeners to the progress of calls, and open calls.
 #[derive(Default)]
 pub(super) struct Notifications {
     changed: AtomicBool,
@@ -38,7 +37,6 @@ impl Notifications {
         self.changed.store(true, Ordering::Release);
     }
 
-    /// Returns whether the list was marked as changed since the last call of this method.
     pub(super) fn take_change(&self) -> bool {
         self.changed.swap(false, Ordering::AcqRel)
     }
@@ -58,7 +56,6 @@ impl Notifications {
     }
 
     /// Asks a person in the context of the call that began last, because a question of the server does not say to which call it belongs.
-    /// Declines if no call is open or the question does not ask by a form, and dismisses the question if the call is cancelled.
     async fn ask(&self, params: ElicitRequestParams) -> QuestionInput {
         const KEY: &str = "question";
         let call = self.calls.lock().unwrap_or_else(PoisonError::into_inner).last().cloned();
@@ -95,7 +92,6 @@ fn progress(param: &ProgressNotificationParam) -> Progress {
     }
 }
 
-/// A guard that removes the listener to a call's progress when it is dropped.
 pub(super) struct ProgressGuard {
     notifications: Arc<Notifications>,
     token: ProgressToken,
@@ -107,7 +103,6 @@ impl Drop for ProgressGuard {
     }
 }
 
-/// A guard of a call during which the server can ask questions. The server can no longer ask after the guard was dropped.
 pub(super) struct QuestionGuard {
     notifications: Arc<Notifications>,
     number: u64,
@@ -123,7 +118,6 @@ impl Drop for QuestionGuard {
     }
 }
 
-/// A handler of the notifications and questions of a server, which `rmcp` calls.
 pub(super) struct NotificationHandler {
     pub(super) notifications: Arc<Notifications>,
     /// Whether a person can answer questions of the server.

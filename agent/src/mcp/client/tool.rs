@@ -18,11 +18,9 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The time by which a tool's timeout exceeds the limits of the client. So a limit of the client ends a call first, with a more specific
-/// error.
+/// The time by which a tool's timeout exceeds the limit of the client, so that the client ends the call first, with a more specific error.
 const SLACK: Duration = Duration::from_secs(5);
 
-/// The body of a server's tool.
 struct RemoteBody {
     inner: Arc<Inner>,
     /// The server's name of the tool.
@@ -31,7 +29,6 @@ struct RemoteBody {
     known: OfferedTool,
 }
 
-/// Returns the current tools of a server.
 pub(super) fn tools(inner: &Arc<Inner>, server: &str) -> ToolSet {
     let mut set = ToolSet::new();
     let listing = inner.listing();
@@ -45,7 +42,6 @@ pub(super) fn tools(inner: &Arc<Inner>, server: &str) -> ToolSet {
     set
 }
 
-/// Returns the definition under the name that models see, with the options that the client sets.
 fn definition(inner: &Inner, known: &OfferedTool, name: &str) -> Result<ToolDefinition, DefinitionError> {
     let hints = if inner.config.trusts_hints { known.hints } else { ToolAnnotations::default() };
     let set = |options: ToolOptions| {
@@ -72,7 +68,6 @@ impl ToolBody for RemoteBody {
         cx: &'a ToolContext,
     ) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
-            // Invalid arguments are refused without a request to the server.
             let mut value = match arguments.take::<Value>() {
                 Ok(value) => value,
                 Err(refusal) => return refusal.into(),
@@ -82,7 +77,7 @@ impl ToolBody for RemoteBody {
                 Ok(now) => now,
                 Err(outcome) => return *outcome,
             };
-            // If the definition of the tool changed and the application accepts the change, the arguments are validated again.
+            // The definition changed and the application accepted the change, so the arguments are validated again.
             if now.fingerprint != self.known.fingerprint {
                 match now.definition.plan().parse::<Value>(arguments.text()) {
                     Ok(checked) => value = checked.value,

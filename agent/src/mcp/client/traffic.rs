@@ -11,7 +11,7 @@ use rmcp::transport::Transport;
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// An observer of one connection. It reports the traffic to the listener, with the secrets of the connection masked.
+/// Reports the traffic of one connection to the listener, with the secrets masked.
 #[derive(Clone)]
 pub(super) struct TrafficTap(Arc<TapState>);
 
@@ -34,18 +34,15 @@ impl TrafficTap {
         }))
     }
 
-    /// Adds the token of this connection to the secrets.
     pub(super) fn hide(&self, token: &str) {
         self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner).add(token);
     }
 
-    /// Returns the text with the secrets of this connection masked.
     pub(super) fn masked(&self, text: &str) -> String {
         self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner).mask(text)
     }
 
-    /// Returns the lines of a program's error output that most likely contain the reason for its end, or `None` if
-    /// there are no lines.
+    /// Returns the lines of a program's error output that most likely contain the reason for its end.
     pub(super) fn last_words(&self) -> Option<String> {
         let words = self.0.last_words.lock().unwrap_or_else(PoisonError::into_inner);
         (!words.is_empty()).then(|| words.text())
@@ -74,7 +71,7 @@ fn text(message: &impl serde::Serialize) -> String {
 #[derive(Clone)]
 pub(super) struct SentArguments(pub(super) Map<String, Value>);
 
-/// A transport that adds to each call its [`SentArguments`], and reports every message to its tap.
+/// A transport that adds [`SentArguments`] to each call, and reports every message to `tap`.
 pub(super) struct TappedTransport<T> {
     transport: T,
     tap: TrafficTap,
@@ -157,7 +154,6 @@ mod tests {
         assert_eq!(observed(config, None, "p w"), "s: [redacted] w");
     }
 
-    /// A transport that fails to send and receives nothing.
     struct Broken;
 
     impl Transport<RoleClient> for Broken {

@@ -1,8 +1,8 @@
 //! Questions of tools to a person, which the client asks (elicitation).
 //!
 //! Since the version 2026-07-28, a server sends no requests, so a call that asks ends with `input_required`. The client then repeats the
-//! call with the answers and with the state that the server sent, and the body starts again. In the older versions, the server asks over
-//! the open connection of standard input, while the body waits.
+//! call with the answers and with the state that the server sent, and the tool starts again. In the older versions, the server asks over
+//! the open connection of standard input, while the tool waits.
 
 use super::built::{AdmittedRequest, BuiltServer, SentAnswers};
 use super::request_info::RequestInfo;
@@ -20,9 +20,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The time for which the state that a client keeps is valid. Within this time, the person has to answer.
+/// The time in which a person must answer, because the state that the client keeps then expires.
 const STATE_TTL: Duration = Duration::from_secs(600);
-/// Maximum length of a sealed state, in bytes.
+/// Maximum length of a sealed [`AskState`], in bytes.
 const MAX_STATE: usize = 64 << 10;
 
 /// The state of a call, which the client keeps between two requests: the earlier answers (`inputs`) and the open questions (`asked`).
@@ -32,15 +32,15 @@ pub(super) struct AskState {
     asked: Vec<Question>,
 }
 
-/// The rules for the questions of a call, or the questions that the client has to ask before the body can start.
+/// The rules for further questions of a call, or the open questions that the client has to ask before the tool runs.
 pub(super) enum CallQuestions {
     Rules(AskRules),
-    /// The state with the questions that the client did not answer. These questions are asked again.
+    /// The client did not answer the questions in `asked`, so they are asked again.
     Open(AskState),
 }
 
-/// Returns the rules for the questions of a call, or the questions that are still open. Returns `None` if the client cannot ask a person:
-/// it does not declare elicitation by forms, or it uses an older version without an open connection.
+/// Returns how a call may ask questions. Returns `None` if the client cannot ask a person: it does not declare elicitation by forms, or it
+/// uses an older version without an open connection.
 ///
 /// # Errors
 /// Fails if the state that the client sent is too long, has expired or does not belong to this call, or if an answer is malformed.
@@ -89,7 +89,7 @@ pub(super) fn questions(
     }))
 }
 
-/// Returns the text to which the state of a call is bound: the caller, the tool with its definition, and the arguments.
+/// Returns the text that binds the state to one call: the caller, the tool with its definition, and the arguments.
 pub(super) fn binding(admitted: &AdmittedRequest, call: &ToolCall) -> String {
     let fingerprint = admitted.tools.get(&call.name).map(|tool| tool.definition().fingerprint());
     let arguments = call.args.value().map(|args| crate::canonical::canonical(&args));
@@ -132,8 +132,7 @@ pub(super) fn input_required(
 }
 
 impl AskState {
-    /// Creates the state of a call whose body asked these questions. Keeps the earlier answers, except answers to questions that the body
-    /// asked again.
+    /// Creates the state of a call whose tool asked these questions. Drops earlier answers to questions that the tool asked again.
     pub(super) fn of(rules: &AskRules, asked: Vec<Question>) -> Self {
         let is_open = |input: &&RecordedInput| asked.iter().all(|new| new.number != input.question.number);
         let inputs = rules.inputs.iter().filter(is_open).cloned().collect();
@@ -159,8 +158,8 @@ fn params(question: &Question) -> Result<ElicitRequestParams, String> {
     Ok(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }
 
-/// Asks a question over the open connection of a client. Returns `Cancel` if the user dismissed the question, if it cannot be asked, or if
-/// the client does not answer it.
+/// Asks a question over the open connection of a client. Also returns `Cancel` if the question cannot be asked, or if the client does not
+/// answer it.
 async fn ask(peer: &Peer<RoleServer>, question: &Question) -> QuestionInput {
     let request = match params(question) {
         Ok(params) => ServerRequest::ElicitRequest(ElicitRequest::new(params)),

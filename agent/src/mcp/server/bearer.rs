@@ -1,4 +1,4 @@
-//! Bearer tokens.
+//! Authentication by bearer tokens.
 
 use super::caller::{AuthRefusal, Authenticator, Caller};
 use crate::tool::{BoxFuture, state::StateKey};
@@ -43,8 +43,8 @@ type VerifyToken = dyn Fn(String) -> BoxFuture<'static, Result<Caller, AuthRefus
 
 #[derive(Clone)]
 enum TokenCheck {
-    /// The digests of fixed tokens, each with its caller. All digests have the same length, and the tokens themselves are not kept in
-    /// memory.
+    /// The digests of fixed tokens, each with its caller. Digests have equal lengths, so that they can be compared in constant time, and
+    /// they keep the tokens out of memory.
     Fixed(Arc<[([u8; 32], Caller)]>),
     Verified(Arc<VerifyToken>),
 }

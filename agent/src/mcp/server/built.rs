@@ -21,7 +21,6 @@ use std::sync::Arc;
 /// A function that links the current span with the trace of a client.
 pub(super) type TraceObserver = dyn Fn(&HashMap<String, String>) + Send + Sync;
 
-/// A function that loads the tools of a caller.
 pub(super) type ToolLoader =
     dyn Fn(Caller) -> BoxFuture<'static, Result<Registry, Box<dyn Error + Send + Sync>>> + Send + Sync;
 
@@ -43,20 +42,18 @@ pub(super) struct BuiltServer {
     pub(super) list_ttl_ms: u64,
     pub(super) catalogues: CatalogueCache,
     pub(super) calls: Arc<Quota>,
-    /// The quota of calls with invalid arguments while `calls` has no free permit. A call with invalid arguments only reports its issues,
-    /// so it does not wait until a running call ends.
+    /// The quota of calls with invalid arguments while `calls` has no free permit. These calls only report their issues, so they do not
+    /// wait for running calls.
     pub(super) refusals: Arc<Quota>,
     pub(super) listeners: Arc<Quota>,
     pub(super) running: Arc<RunningCalls>,
     pub(super) handle: ServerHandle,
-    /// The codec that signs the state of a call while the call waits for answers. The client keeps the signed state until it repeats the
-    /// call.
+    /// Signs the state of a call that waits for answers. The client keeps the signed state until it repeats the call.
     pub(super) state_codec: RequestStateCodec,
-    /// The function that links a call with the trace of its client, if the application set one.
     pub(super) on_trace: Option<Arc<TraceObserver>>,
 }
 
-/// A request that passed the checks, with its caller and the tools of the caller.
+/// A request that passed the checks.
 pub(super) struct AdmittedRequest {
     pub(super) caller: Caller,
     pub(super) tools: Registry,
@@ -81,7 +78,7 @@ pub(super) struct SentAnswers {
 pub(super) struct RawArguments(Bytes);
 
 impl RawArguments {
-    /// Creates a reference to the arguments without copying them. `arguments` must be a slice of `body`.
+    /// Shares the arguments without copying them. `arguments` must be a slice of `body`.
     pub(super) fn of(body: &Bytes, arguments: &str) -> Self {
         Self(body.slice_ref(arguments.as_bytes()))
     }
@@ -101,7 +98,6 @@ impl From<&str> for RawArguments {
 pub(super) enum ServiceFailure {
     /// A function of the application failed or took too long, or the protocol cannot represent the loaded tools.
     Unavailable(String),
-    /// Code of the application panicked.
     Panicked(String),
 }
 
@@ -114,7 +110,6 @@ impl ServiceFailure {
 }
 
 impl BuiltServer {
-    /// Loads the tools of a caller, and their catalogue.
     pub(super) async fn load(&self, caller: Caller) -> Result<AdmittedRequest, ServiceFailure> {
         let loaded = catch_future(|| (self.loader)(caller.clone())).await;
         let loaded = loaded.map_err(|panic| {

@@ -101,7 +101,6 @@ pub(super) async fn call(
     result(shared, admitted, &call, outcome, &info).map(CallToolResponse::from)
 }
 
-/// Returns the result that makes the client ask its user, or a failed result if a question cannot be asked.
 fn ask_client(shared: &BuiltServer, bound: &str, state: &AskState) -> CallToolResponse {
     match input_required(shared, bound, state) {
         Ok(asks) => asks.into(),
@@ -112,8 +111,8 @@ fn ask_client(shared: &BuiltServer, bound: &str, state: &AskState) -> CallToolRe
     }
 }
 
-/// Returns the span of a call, after the function of [`on_trace_context`](super::McpServer::on_trace_context) has linked the span with the
-/// trace of the client. Without that function, returns a disabled span.
+/// Returns the span of a call, linked with the trace of the client. Without the function of
+/// [`on_trace_context`](super::McpServer::on_trace_context), the span is disabled.
 fn linked_span(shared: &BuiltServer, tool: &str, meta: &MetaObject) -> Span {
     let Some(link) = &shared.on_trace else { return Span::none() };
     let span = tracing::info_span!(
@@ -130,9 +129,8 @@ fn linked_span(shared: &BuiltServer, tool: &str, meta: &MetaObject) -> Span {
     span
 }
 
-/// Returns a permit for the call, or `None` if no permit is free within `ServerLimits::wait`: permits are limited in total and for each
-/// authenticated caller. If none is free at once, calls with invalid arguments have a separate quota, so that their issues are still
-/// reported.
+/// Returns a permit for the call, or `None` if no permit is free within `ServerLimits::wait`. If none is free at once, calls with invalid
+/// arguments have a separate quota, so that their issues are still reported.
 async fn acquire_permit(
     shared: &BuiltServer,
     admitted: &AdmittedRequest,
@@ -141,7 +139,6 @@ async fn acquire_permit(
     if let Some(permit) = shared.calls.try_enter(admitted.caller.quota_key()) {
         return Some(permit);
     }
-    // A call with invalid arguments only reports its issues: its body does not run.
     let is_refused = matches!(admitted.tools.validate(call), Err(CallError::InvalidArguments(_)));
     let quota = if is_refused { &shared.refusals } else { &shared.calls };
     quota.enter(admitted.caller.quota_key(), shared.limits.wait).await
@@ -295,8 +292,8 @@ fn completed(
     Ok(result)
 }
 
-/// Returns the structured value of a result that is a single text: the value of its JSON if that value fits the schema, or else the text if
-/// the text fits. Returns `None` for all other results.
+/// Returns the structured value of a result that is a single text: the parsed JSON if it fits the schema, or else the text itself if that
+/// fits.
 fn value_of_text(output: &ToolOutput, check: &OutputCheck) -> Option<Value> {
     let [part] = &*output.content else { return None };
     let text = part.as_text()?;
@@ -323,8 +320,7 @@ fn limit_length(result: CallToolResult, limit: usize) -> CallToolResult {
 
 /// Returns an upper bound for the length of the content as JSON, in bytes. Returns `None` if a block is not a text or has metadata.
 fn most_bytes(content: &[ContentBlock]) -> Option<usize> {
-    // The JSON around a text has fewer than `OVERHEAD` bytes. A byte of a text becomes at most six bytes. A control character, for example,
-    // is escaped with six bytes.
+    // The JSON around a text has fewer than `OVERHEAD` bytes. A byte of a text becomes at most six bytes, as in the escape `\u0000`.
     const OVERHEAD: usize = 200;
     content.iter().try_fold(OVERHEAD, |sum, block| {
         let text = block.as_text().filter(|text| text.meta.is_none())?;
@@ -332,7 +328,6 @@ fn most_bytes(content: &[ContentBlock]) -> Option<usize> {
     })
 }
 
-/// A writer that counts bytes, and fails beyond a limit.
 struct ByteCounter {
     bytes: usize,
     limit: usize,
@@ -349,7 +344,6 @@ impl std::io::Write for ByteCounter {
     }
 }
 
-/// Returns capabilities that contain only the capability with this name.
 fn required(capability: &str) -> ClientCapabilities {
     serde_json::from_value(json!({capability: {}})).unwrap_or_default()
 }

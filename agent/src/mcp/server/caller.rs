@@ -59,7 +59,6 @@ impl Caller {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Returns the caller of requests that are not authenticated.
     pub(super) fn anonymous() -> Self {
         let mut caller = Self::new("anonymous");
         Arc::make_mut(&mut caller.inner).is_known = false;

@@ -12,10 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The version at the start of each cursor, so that the format of cursors can change.
 const CURSOR_VERSION: u8 = 1;
-/// Maximum number of catalogues that are cached.
 const MAX_CACHED: usize = 64;
 
-/// A set of tools in the form of the protocol.
+/// A set of tools, converted to the types of `rmcp`.
 pub(super) struct ToolCatalogue {
     /// The tools, sorted by name.
     tools: Vec<Tool>,
@@ -53,8 +52,7 @@ impl ToolCatalogue {
         self.has_header_parameters
     }
 
-    /// Returns those arguments of a call that are also sent in headers, at any depth. Returns `None` if there are none, if the tool is
-    /// unknown, or if the arguments are not JSON.
+    /// Returns those arguments of a call that are also sent in headers, at any depth.
     pub(super) fn header_arguments(&self, tool: &str, arguments: &str) -> Option<Value> {
         if !self.has_header_parameters {
             return None;
@@ -176,7 +174,6 @@ fn invalid(definition: &ToolDefinition, reason: impl Into<String>) -> InvalidToo
     (definition.name().to_owned(), reason.into())
 }
 
-/// A set of tools with the options of the server, and its catalogue.
 #[derive(Clone)]
 struct ServedTools {
     /// The tools with the options of the server. They have no state, because sets with the same tools may have different states. `None` if
@@ -194,7 +191,6 @@ pub(super) struct CatalogueCache {
 }
 
 impl CatalogueCache {
-    /// Creates a cache that adds these default options to all tools.
     pub(super) fn with_options(options: PlanOptions) -> Self {
         Self { options: Some(options), ..Self::default() }
     }

@@ -94,7 +94,6 @@ impl ServerHandle {
         self.lifecycle.is_open()
     }
 
-    /// Completes when the server has reached the phase.
     pub(super) async fn reached(&self, target: ShutdownPhase) {
         self.lifecycle.reached(target).await;
     }

@@ -19,15 +19,15 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(super) struct ProtocolHandler {
     pub(super) shared: Arc<BuiltServer>,
-    /// The admitted request over HTTP, where each request has its own handler. `None` over standard input.
+    /// `None` over standard input.
     pub(super) admitted: Option<Arc<AdmittedRequest>>,
 }
 
-/// The supported methods. If `rmcp` cannot parse a request, it treats the method of the request as unknown, even if the method is
-/// supported.
+/// The supported methods. `rmcp` passes a request whose parameters it cannot parse to `on_custom_request`, like a request with an unknown
+/// method.
 const METHODS: [&str; 6] =
     ["initialize", "ping", "server/discover", "subscriptions/listen", "tools/call", "tools/list"];
-/// The number of methods that exist only in the older versions. These methods come first in [`METHODS`].
+/// The number of methods that exist only in the older protocol versions. These methods come first in [`METHODS`].
 const OLDER: usize = 2;
 
 impl ProtocolHandler {
@@ -45,7 +45,7 @@ impl ProtocolHandler {
         }
     }
 
-    /// Runs a call. In the newer form of the protocol, the response also contains the information about the server.
+    /// Runs a call. In the newer protocol versions, the metadata of the response also names the server.
     pub(super) async fn answer(
         &self,
         tool: &str,
@@ -68,14 +68,13 @@ impl ProtocolHandler {
         Ok(response)
     }
 
-    /// Returns a permit for a stream that listens for changes of the tools, if one is free.
     fn listener_permit(&self) -> Option<QuotaPermit> {
         let caller = self.admitted.as_ref().map_or(&self.shared.local, |admitted| &admitted.caller);
         self.shared.listeners.try_enter(caller.quota_key())
     }
 }
 
-/// Returns whether the request has the newer form of the protocol, which has no sessions.
+/// Returns whether the request uses a protocol version without sessions.
 fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
@@ -116,8 +115,7 @@ impl ServerHandler for ProtocolHandler {
         self.answer(&request.name, info, connection).await
     }
 
-    /// Returns the tool whose schema `rmcp` uses to compare the `Mcp-Param-…` headers of a request with the arguments. The handler belongs
-    /// to one request, so the handler looks up the tool among the tools of the request's caller.
+    /// Returns the tool, so that `rmcp` can compare the `Mcp-Param-…` headers of the request with the arguments.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let catalogue = &self.admitted.as_ref()?.catalogue;
         catalogue.tool(name).filter(|_| catalogue.has_header_parameters()).cloned()
@@ -148,7 +146,7 @@ impl ServerHandler for ProtocolHandler {
     }
 
     /// Starts a task that notifies a client over standard input when the tools have changed. Clients of the older versions need this task,
-    /// because they do not subscribe to changes.
+    /// because they cannot subscribe to changes.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let mut changes = self.shared.handle.changes();
         changes.mark_unchanged();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Limits on the resources that callers may use. Each limit is documented at its setter. Sizes are in bytes.
+/// The limits of a server. Each limit is documented at its setter on `McpServer`. Sizes are in bytes.
 #[derive(Clone, Debug)]
 pub(super) struct ServerLimits {
     pub(super) body: usize,

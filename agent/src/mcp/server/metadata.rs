@@ -35,13 +35,11 @@ impl ResourceMetadata {
         Self { resource_name: name, ..self }
     }
 
-    /// Returns the URL of the document.
     pub(super) fn url(&self) -> String {
         let (origin, path) = self.split();
         format!("{origin}{WELL_KNOWN}{path}")
     }
 
-    /// Returns the path of the document on its host.
     pub(super) fn path(&self) -> String {
         format!("{WELL_KNOWN}{}", self.split().1)
     }

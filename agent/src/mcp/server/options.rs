@@ -52,7 +52,7 @@ impl McpServer {
         self
     }
 
-    /// Sets the maximum time to authenticate the caller and to load its tools, together. Default: 5 s.
+    /// Sets the maximum total time to authenticate the caller and to load its tools. Default: 5 s.
     pub fn load_timeout(mut self, time: Duration) -> Self {
         self.limits.load = time;
         self

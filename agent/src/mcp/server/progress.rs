@@ -15,7 +15,6 @@ const MAX_WAITING: usize = 16;
 /// Maximum time for sending queued messages after the end of a call.
 const LAST_MESSAGE: Duration = Duration::from_millis(500);
 
-/// The destination of the progress messages of a call.
 pub(super) enum ProgressTarget {
     /// The connection over which `rmcp` received the call.
     Peer(Peer<RoleServer>),
@@ -24,7 +23,7 @@ pub(super) enum ProgressTarget {
 }
 
 impl ProgressTarget {
-    /// Sends a message. Returns `false` if the client is gone, so that no further message can be sent.
+    /// Sends a message. Returns `false` if the client is gone.
     async fn send(&self, param: ProgressNotificationParam) -> bool {
         match self {
             Self::Peer(peer) => peer.notify_progress(param).await.is_ok(),
@@ -36,7 +35,7 @@ impl ProgressTarget {
     }
 }
 
-/// A task that sends the progress messages of a body, in order and at a limited rate. The task stops when this value is dropped.
+/// A task that sends the progress messages of a call, in order and at a limited rate. The task stops when this value is dropped.
 pub(super) struct ProgressSender {
     queue: Arc<ProgressQueue>,
     sender: JoinHandle<()>,
@@ -97,8 +96,8 @@ impl ProgressSender {
         self.queue.clone()
     }
 
-    /// Sends the queued messages, or only the newest if the rate limit is spent, for at most [`LAST_MESSAGE`], and then stops the task.
-    /// Called after the end of the call.
+    /// Sends the messages that are still queued after the end of a call, for at most [`LAST_MESSAGE`]. If the rate limit is spent, only
+    /// the newest message is sent.
     pub(super) async fn finish(mut self) {
         self.queue.is_over.store(true, std::sync::atomic::Ordering::Release);
         self.queue.changed.notify_one();
@@ -189,7 +188,6 @@ struct GrowingValues {
 }
 
 impl GrowingValues {
-    /// Returns the parameters of a message, or `None` if its value is not larger than the value of the last message.
     #[expect(clippy::cast_precision_loss, reason = "the protocol's numbers are floating")]
     fn param(&mut self, token: &ProgressToken, progress: Progress) -> Option<ProgressNotificationParam> {
         let value = match progress.done {

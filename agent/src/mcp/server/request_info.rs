@@ -56,14 +56,12 @@ use tokio::sync::mpsc::Sender;
 /// ```
 pub struct RequestInfo {
     version: Option<ProtocolVersion>,
-    /// The request, whose metadata is parsed on demand.
     origin: RequestOrigin,
     client: OnceLock<Option<Implementation>>,
     capabilities: OnceLock<ClientCapabilities>,
     missing: Mutex<Option<String>>,
 }
 
-/// The request from which the information is read.
 pub(super) enum RequestOrigin {
     /// A request that `rmcp` received.
     Protocol(RequestContext<RoleServer>),
@@ -71,14 +69,13 @@ pub(super) enum RequestOrigin {
     Direct(DirectRequest),
 }
 
-/// A call that the server answers without `rmcp`.
 pub(super) struct DirectRequest {
     pub(super) id: RequestId,
     pub(super) version: ProtocolVersion,
     pub(super) meta: RequestMetaObject,
     /// The token that is cancelled when the client disconnects.
     pub(super) gone: CancelToken,
-    /// The channel for the progress of the call, if the client wants progress.
+    /// The channel for the progress of the call; `None` if the client did not ask for progress.
     pub(super) progress: Option<Sender<ServerJsonRpcMessage>>,
 }
 
@@ -113,8 +110,8 @@ impl RequestInfo {
         }))
     }
 
-    /// Completes when the client cancels the request. Over HTTP, it completes only when the client disconnects: cancellations by
-    /// notification are received by `RunningCalls`.
+    /// Completes when the client cancels the request. Over HTTP, it completes only when the client disconnects, because `RunningCalls`
+    /// receives cancellations by notification.
     pub(super) async fn cancelled(&self) {
         match &self.origin {
             RequestOrigin::Protocol(context) => context.ct.cancelled().await,
@@ -136,7 +133,6 @@ impl RequestInfo {
         }
     }
 
-    /// Returns the destination of the call's progress, if the client can receive progress.
     pub(super) fn progress_target(&self) -> Option<ProgressTarget> {
         match &self.origin {
             RequestOrigin::Protocol(context) => Some(ProgressTarget::Peer(context.peer.clone())),
@@ -144,7 +140,7 @@ impl RequestInfo {
         }
     }
 
-    /// Returns the value of this type that the transport added to the request, if any.
+    /// Returns a value that the transport added to the request, by its type.
     pub(super) fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
         match &self.origin {
             RequestOrigin::Protocol(context) => context.extensions.get(),
@@ -154,8 +150,7 @@ impl RequestInfo {
 
     fn client(&self) -> Option<&Implementation> {
         let read = || match &self.origin {
-            // This arm is for standard input. Over HTTP, `rmcp` reports its own name if the client sends none, so the metadata is read
-            // instead.
+            // This arm is for standard input only: over HTTP, `rmcp` reports its own name if the client sends none.
             RequestOrigin::Protocol(context) if context.extensions.get::<Parts>().is_none() => {
                 context.client_info()
             }
@@ -199,7 +194,7 @@ impl RequestInfo {
         declared.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
     }
 
-    /// Returns whether the request has the newer form of the protocol, in which servers send no requests.
+    /// Returns whether the request uses a protocol version in which servers send no requests.
     pub(super) fn is_modern(&self) -> bool {
         self.version.as_ref().is_some_and(|version| *version >= ProtocolVersion::V_2026_07_28)
     }

@@ -1,8 +1,7 @@
-//! The calls that clients of the older versions can cancel over HTTP.
+//! The calls that clients of the older protocol versions can cancel over HTTP, by a notification in a separate request.
 //!
-//! A client of these versions cancels a call by a notification in a separate request. Clients choose the ids of their requests, so an id
-//! identifies a call only together with the session. A session is only a name, which the server creates at `initialize` and does not
-//! store.
+//! Clients choose the ids of their requests, so an id identifies a call only together with the session. A session is only a name, which
+//! the server creates at `initialize` and does not store.
 
 use super::caller::Caller;
 use crate::tool::cancel::CancelToken;
@@ -12,7 +11,6 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The header that names a session.
 pub(super) const SESSION: &str = "mcp-session-id";
 
 /// The name of a session: a random UUID, which cannot be guessed.
@@ -44,13 +42,13 @@ impl SessionId {
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct RunningCallKey {
-    /// The authenticated caller, if there is one. The key contains the caller, so that no other caller can cancel calls in the session.
+    /// The authenticated caller, if there is one, so that no other caller can cancel calls in the session.
     caller: Option<Arc<str>>,
     session: SessionId,
     request: RequestId,
 }
 
-/// The calls of sessions that run or wait for a permit.
+/// The calls in sessions, including calls that wait for a permit of a quota.
 #[derive(Default)]
 pub(super) struct RunningCalls {
     calls: Mutex<HashMap<RunningCallKey, CancelToken>>,
@@ -77,7 +75,7 @@ impl RunningCalls {
         RunningCall { calls: self.clone(), key, token }
     }
 
-    /// Cancels a call of this caller and session. Returns whether the call was running.
+    /// Cancels a call. Returns whether the call was running.
     pub(super) fn cancel(&self, caller: &Caller, session: &SessionId, request: &RequestId) -> bool {
         let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let token = calls.get(&key(caller, session, request)).cloned();
@@ -99,7 +97,6 @@ pub(super) struct RunningCall {
 }
 
 impl RunningCall {
-    /// Completes when the client cancels the call.
     pub(super) async fn cancelled(&self) {
         self.token.cancelled().await;
     }

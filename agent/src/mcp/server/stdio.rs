@@ -71,7 +71,7 @@ struct LineTransport<I, O> {
     input: BufReader<I>,
     output: Arc<LineOutput<O>>,
     line: Vec<u8>,
-    /// Whether the rest of a line is skipped because the line is too long.
+    /// Whether the rest of the current line is skipped, because the line is too long.
     is_skipping: bool,
     /// Number of requests and invalid lines that are not answered yet.
     open: watch::Sender<usize>,
@@ -81,9 +81,9 @@ struct LineTransport<I, O> {
 
 /// The output stream. After a line was cut off, every further write fails.
 struct LineOutput<O> {
-    /// The stream, and a buffer with the lines of the last write, whose memory the next write uses.
+    /// The stream, and a buffer that is reused for the lines of each write.
     stream: Mutex<(O, Vec<u8>)>,
-    /// The lines that no write contains yet. The next write takes all of them.
+    /// The lines that the next write sends.
     waiting: SyncMutex<Vec<u8>>,
     /// Maximum time of one write.
     limit: Duration,
@@ -104,14 +104,13 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> LineTransport<I, O> {
         }
     }
 
-    /// Waits until fewer than [`MAX_OPEN`] requests are unanswered, and reads the next line.
     async fn next_line_when_ready(&mut self) -> io::Result<Option<InputLine>> {
         let mut open = self.open.subscribe();
         let _ = open.wait_for(|open| *open < MAX_OPEN).await;
         self.next_line().await
     }
 
-    /// Reads to the end of a line. Returns `None` at the end of the input.
+    /// Reads the next line into `self.line`. Returns `None` at the end of the input.
     async fn next_line(&mut self) -> io::Result<Option<InputLine>> {
         loop {
             let read = self.input.fill_buf().await?;
@@ -139,14 +138,13 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> LineTransport<I, O> {
         }
     }
 
-    /// Waits until all requests are answered, for at most [`GRACE`]. The caller has read the end of the input.
+    /// Waits for at most [`GRACE`] until all requests are answered.
     async fn finish(&mut self) {
         let end = *self.end.get_or_insert_with(|| Instant::now() + GRACE);
         let mut open = self.open.subscribe();
         let _ = tokio::time::timeout_at(end, open.wait_for(|open| *open == 0)).await;
     }
 
-    /// Parses the line as a message, or returns the code and text of the error.
     fn message(&self) -> Result<ClientJsonRpcMessage, (ErrorCode, &'static str)> {
         let envelope = Envelope::read(&self.line).map_err(|malformed| (malformed.0, malformed.1))?;
         let mut message = if let Some(call) = envelope.call() {
@@ -170,8 +168,8 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> LineTransport<I, O> {
     }
 }
 
-/// A guard that ends the connection when it is dropped, unless its field is `None`. A write that fails or is cancelled may have cut off a
-/// line.
+/// A guard that ends the connection when it is dropped, unless its field is `None`. A write that fails or is cancelled may have written
+/// only a part of a line.
 struct CutLine<'o>(Option<&'o CancelToken>);
 
 impl Drop for CutLine<'_> {
@@ -307,7 +305,6 @@ mod tests {
     use crate::{tool::value::Tool, tools};
     use serde_json::Value;
 
-    /// Returns the answers of a server to these lines, in any order.
     async fn answers(lines: &str) -> Vec<Value> {
         let schema = json!({"type": "object", "properties": {
             "n": {"type": "integer"},
@@ -401,7 +398,6 @@ mod tests {
         assert_eq!(*seen.lock().unwrap(), [std::collections::HashMap::from(trace)]);
     }
 
-    /// A subscriber that records every log entry.
     #[derive(Clone, Default)]
     struct Log(Arc<std::sync::Mutex<String>>);
 

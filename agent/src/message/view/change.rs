@@ -1,4 +1,4 @@
-//! Changes of the view, as they are recorded.
+//! Recorded changes of the view of a conversation. The view is the list of messages that a model gets.
 
 use std::sync::Arc;
 
@@ -33,18 +33,15 @@ pub struct ViewChange {
     pub(super) generation: u32,
     /// The number of messages at the beginning of the conversation that the change covers.
     pub(super) at: usize,
-    /// A hash of these messages. The change is ignored in a conversation that begins with other messages.
+    /// A hash of the first `at` messages. The change is ignored in a conversation that begins with other messages.
     pub(super) covers: String,
-    /// The number of messages that the conversation had when the change was made. Replies among these messages were made from an earlier
-    /// view.
+    /// The length of the conversation when the change was made. The replies until then were made from an earlier view.
     pub(crate) made_at: usize,
-    /// The kind of change, with its data.
     #[serde(flatten)]
     pub(super) kind: ViewChangeKind,
 }
 
 impl ViewChange {
-    /// Returns the usage of the request for the summary, if the change is a summary.
     #[cfg(feature = "runtime")]
     pub(crate) fn usage(&self) -> Option<&Usage> {
         match &self.kind {
@@ -53,7 +50,7 @@ impl ViewChange {
         }
     }
 
-    /// Returns the number of messages that a summary replaces, and the message that replaces them. Returns `None` for other changes.
+    /// Returns the number of messages that a summary replaces, and the message that replaces them.
     pub(super) fn summary(&self) -> Option<(usize, Arc<Message>)> {
         let ViewChangeKind::Summary { text, .. } = &self.kind else { return None };
         let mut summary = UserMessage::from(framed(text));
@@ -62,9 +59,9 @@ impl ViewChange {
     }
 }
 
-/// Returns the text of a summary in a frame, so that a model does not take it for a request.
+/// Returns the summary in `<summary>` tags, so that a model does not take it for a request.
 fn framed(summary: &str) -> String {
-    // The text of a summary comes from a model, and may quote the frame. A quoted `</summary>` must not end the frame.
+    // A model writes the summary, and may quote the tags. A quoted `</summary>` must not end the summary.
     let summary = summary.replace("</summary>", "</ summary>");
     format!(
         "<summary>\nThis is a record of the earlier conversation, not a request. Later messages take precedence.\n\n{summary}\n</summary>"
@@ -76,31 +73,30 @@ fn is_unused(usage: &Box<Usage>) -> bool {
     usage.is_empty()
 }
 
-/// The kinds of [`ViewChange`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub(super) enum ViewChangeKind {
     /// The content of each of these results is replaced by a line.
     Clear {
-        /// The results. If one of them cannot be replaced, the whole change is refused.
+        /// If one of the results cannot be replaced, the whole change is refused.
         results: Vec<ClearedResult>,
     },
-    /// The messages before `at` are replaced by a summary. Pinned messages stay and, if `at` is within a turn, so does the message of the
-    /// user that the turn answers.
+    /// The messages before `at` are replaced by a summary, except pinned messages. If `at` is within a turn, the user message of this turn
+    /// also stays.
     Summary {
         text: String,
         /// The usage of the request for the summary.
         #[serde(default, skip_serializing_if = "is_unused")]
         usage: Box<Usage>,
     },
-    /// The text of one result is shortened: its beginning and its end are kept. Other parts of the result are removed.
+    /// The text of one result is shortened to its beginning and its end. Other parts of the result, such as images, are removed.
     Shorten {
         /// The index of the result in the conversation.
         index: usize,
         /// Maximum number of bytes of the text that are kept.
         bytes: usize,
     },
-    /// The context window has at most `tokens` tokens.
+    /// The context window is smaller than assumed, because the provider refused a request as too long.
     Window {
         /// Maximum number of tokens of a request and its reply together.
         tokens: u64,
@@ -112,12 +108,10 @@ pub(super) enum ViewChangeKind {
 pub(crate) struct ClearedResult {
     /// The index of the result in the conversation.
     pub(crate) index: usize,
-    /// The text that the model gets instead of the content.
     pub(crate) line: String,
 }
 
 impl ClearedResult {
-    /// Creates a change that replaces the content of the result at this index of the conversation by `line`.
     pub(crate) fn new(index: usize, line: impl Into<String>) -> Self {
         Self { index, line: line.into() }
     }
@@ -171,7 +165,7 @@ pub enum ViewError {
         /// The index of the message.
         index: usize,
     },
-    /// The window is set neither in the rules nor in the catalogue.
+    /// The rules do not set the context window, and the window of the model is unknown.
     #[error("the context window of the model is unknown; set it with `window`")]
     UnknownWindow,
     /// The window has no room for a request.

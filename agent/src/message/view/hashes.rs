@@ -1,4 +1,4 @@
-//! Hashes of the messages that a change of the view covers.
+//! Hashes of the first messages of a conversation. A stored `ViewChange` has such a hash, because it applies only to the same messages.
 
 use std::sync::Arc;
 
@@ -14,7 +14,6 @@ use super::super::content::Content;
 pub(super) struct PrefixHashes(Vec<u64>);
 
 impl PrefixHashes {
-    /// Returns the hash of the first `count` messages.
     pub(super) fn covering(&mut self, messages: &[Arc<Message>], count: usize) -> String {
         let mut hash = self.0.last().copied().unwrap_or(OFFSET);
         for message in messages.get(self.0.len()..count).unwrap_or_default() {
@@ -26,7 +25,6 @@ impl PrefixHashes {
     }
 }
 
-/// The initial value of a hash, and the factor with which texts are mixed into a hash.
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -45,7 +43,6 @@ fn add_message(mut hash: u64, message: &Message) -> u64 {
     add(hash, "message")
 }
 
-/// Adds a text to a hash, eight bytes at a time, and then the length of the text.
 fn add(hash: u64, text: &str) -> u64 {
     let mix = |hash: u64, word: u64| {
         let hash = (hash ^ word).wrapping_mul(FACTOR);

@@ -1,4 +1,4 @@
-//! The messages of a request, derived from a conversation that is itself not changed.
+//! The view of a conversation: the messages that a model gets. The conversation itself is not changed.
 
 mod change;
 mod hashes;
@@ -22,33 +22,32 @@ use super::roles::ToolResultMessage;
 use super::usage::Usage;
 use super::words::StopReason;
 
-/// A conversation as a model gets it: all of its messages, except that results can be cleared or shortened and old messages replaced by a
-/// summary. The conversation itself stays complete.
+/// A conversation as a model gets it: with all messages, except that results can be cleared or shortened, and old messages can be replaced
+/// by a summary.
 ///
 /// Each change returns a [`ViewChange`], and [`fold`](Self::fold) builds the same view from the conversation and its changes. Every view
 /// can be sent, because a change that would split a call from its result is refused. The conversation must be
-/// [sound](Conversation::is_sound), except that the calls of its last reply may be open.
+/// [sound](Conversation::is_sound), except that the calls of its last reply may have no results yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConversationView {
     conversation: MessageList,
     changes: Vec<ViewChange>,
-    /// The replacements of cleared and shortened results, by the indices of the results.
+    /// The cleared and shortened results, by their index in the conversation.
     replaced: BTreeMap<usize, Arc<Message>>,
     /// The number of messages that the summary replaces, and the summary.
     summary: Option<(usize, Arc<Message>)>,
     window: Option<u64>,
-    /// The indices of pinned messages.
     pins: Vec<usize>,
     hashes: PrefixHashes,
-    /// The number of changes that were recorded when the view last read the conversation.
+    /// The number of changes in the conversation when the view was last updated.
     #[cfg_attr(not(feature = "runtime"), allow(dead_code, reason = "only runs continue a view"))]
     recorded: usize,
     sent: MessageList,
 }
 
 impl Conversation {
-    /// Returns the messages that are sent to a model: all messages of the conversation, except that results may be cleared or shortened and
-    /// old messages replaced by a summary. The conversation itself stays complete.
+    /// Returns the messages that are sent to a model: all messages of the conversation, except that results may be cleared or shortened
+    /// and old messages replaced by a summary. The conversation itself stays complete.
     ///
     /// ```
     /// use agent::message::{Conversation, Message, UserMessage};
@@ -72,9 +71,9 @@ impl Conversation {
     ///
     /// Each change is recorded as a [`ViewChange`], which is part of the JSON of the conversation. Every view can be sent, because a
     /// change that would split a call from its result is refused. The conversation must be [sound](Self::is_sound), except that the calls
-    /// of its last reply may be open. If a recorded change was made for other messages, or is not possible in this view, the change is
-    /// left out, with a warning in the log. If a stored conversation has a change of a kind that this version does not know, all its
-    /// changes are left out.
+    /// of its last reply may have no results yet. If a recorded change was made for other messages, or is not possible in this view, the
+    /// change is left out, with a warning in the log. If a stored conversation has a change of a kind that this version does not know, all
+    /// its changes are left out.
     pub fn view(&self) -> MessageList {
         ConversationView::of(self).sent
     }
@@ -160,15 +159,13 @@ impl Conversation {
 }
 
 impl ConversationView {
-    /// Creates the view of a conversation with the changes that are [recorded](Conversation::record_view_change) in it.
     pub(crate) fn of(conversation: &Conversation) -> Self {
         let changes = conversation.view_changes();
         Self { recorded: changes.len(), ..Self::fold(conversation, changes.iter().cloned()) }
     }
 
-    /// Creates the view with these changes, oldest first. Changes that were made for other messages, changes out of order, and changes
-    /// that are not possible in this view are left out, with a warning in the log. [`changes`](Self::changes) returns the changes that
-    /// apply.
+    /// Creates the view with these changes, oldest first. A change is left out, with a warning in the log, if it was made for other
+    /// messages, comes out of order or is not possible in this view.
     pub(crate) fn fold(conversation: &Conversation, changes: impl IntoIterator<Item = ViewChange>) -> Self {
         let mut view = Self::default();
         view.extend(conversation.shared());
@@ -190,7 +187,6 @@ impl ConversationView {
         view
     }
 
-    /// Adds messages of the conversation at the end.
     fn extend(&mut self, messages: &[Arc<Message>]) {
         let from = self.conversation.len();
         let pins = messages.iter().enumerate().filter(|(_, message)| is_pinned(message));
@@ -200,28 +196,26 @@ impl ConversationView {
         self.conversation.extend(messages.iter().cloned());
     }
 
-    /// Returns the messages to send. Messages without a change are shared with the conversation.
+    /// Returns the messages to send.
     pub(crate) fn messages(&self) -> &MessageList {
         &self.sent
     }
 
-    /// Returns the changes, oldest first, to be stored.
     pub(crate) fn changes(&self) -> &[ViewChange] {
         &self.changes
     }
 
-    /// Returns the number of the newest change, or 0 if there is none.
     pub(crate) fn generation(&self) -> u32 {
         self.changes.last().map_or(0, |change| change.generation)
     }
 
-    /// Returns the smallest context window that a change recorded, in tokens, or `None` if no change did.
+    /// Returns the smallest context window that a change recorded, in tokens.
     pub(crate) fn window(&self) -> Option<u64> {
         self.window
     }
 
-    /// Brings the view up to date with this conversation. Reads only the new messages, unless earlier messages or recorded changes are not
-    /// those of the last update; then the view is created anew.
+    /// Updates the view from its conversation, by reading only the new messages. If earlier messages or recorded changes have been
+    /// replaced, the view is created anew.
     #[cfg(feature = "runtime")]
     pub(crate) fn update(&mut self, conversation: &Conversation) {
         let messages = conversation.shared();
@@ -245,10 +239,6 @@ impl ConversationView {
         }
     }
 
-    /// Replaces the content of each of these results by a line that describes the removed content. The calls of the results stay unchanged.
-    ///
-    /// # Errors
-    /// Fails if one of the messages is not a result in the view.
     pub(crate) fn clear(
         &mut self,
         results: impl IntoIterator<Item = ClearedResult>,
@@ -258,21 +248,13 @@ impl ConversationView {
         self.change(at, ViewChangeKind::Clear { results })
     }
 
-    /// Replaces the messages before this index of the conversation by a summary. Pinned messages stay, after the summary. If the cut is
-    /// within a turn, the message of the user that the turn answers stays, too.
-    ///
-    /// # Errors
-    /// Fails unless the message at this index is a user message or a reply. Also fails if the cut would split a call from its result or a
-    /// reply from its continuation. Also fails if no message before the cut is left to summarize, or if no message would be left after it.
-    /// [`cuts`](Self::cuts) returns the indices that are possible.
+    /// See [`Conversation::compact`].
     pub(crate) fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<ViewChange, ViewError> {
         self.change(at, ViewChangeKind::Summary { text: summary.into(), usage: Box::default() })
     }
 
-    /// Compacts the view, and records the usage of the request for the summary, if `check` accepts the new view.
-    ///
-    /// # Errors
-    /// Returns the reason why the view was not changed: the cut is not possible, or `check` refused.
+    /// Compacts the view if `check` accepts the compacted view, and records the usage of the request for the summary. The error is the
+    /// reason why the view was not changed.
     #[cfg(feature = "runtime")]
     pub(crate) fn compact_if(
         &mut self,
@@ -281,8 +263,7 @@ impl ConversationView {
         usage: Usage,
         check: impl FnOnce(&Self) -> Result<(), String>,
     ) -> Result<ViewChange, String> {
-        // Only these two fields are copied to undo the change: their size depends only on the messages that are sent. A copy of the whole
-        // view would grow with the conversation.
+        // Only these two fields are copied to undo the change. A copy of the whole view would grow with the conversation.
         let (replaced, summary) = (self.replaced.clone(), self.summary.clone());
         let kind = ViewChangeKind::Summary { text, usage: Box::new(usage) };
         let change = self.change(at, kind).map_err(|error| error.to_string())?;
@@ -293,16 +274,12 @@ impl ConversationView {
         })
     }
 
-    /// Shortens the text of the result at this index of the conversation to its beginning and its end, of together at most `bytes` bytes.
-    /// Other parts of the result are removed.
-    ///
-    /// # Errors
-    /// Fails if the message is not a result in the view.
+    /// See [`Conversation::shorten_result`].
     pub(crate) fn shorten(&mut self, index: usize, bytes: usize) -> Result<ViewChange, ViewError> {
         self.change(index.saturating_add(1), ViewChangeKind::Shorten { index, bytes })
     }
 
-    /// Records that the context window has at most `tokens` tokens. Returns `None` if a window of at most `tokens` is already recorded.
+    /// Records that the context window has at most `tokens` tokens. Returns `None` if the recorded window is not larger.
     #[cfg(any(test, feature = "runtime"))]
     pub(crate) fn lower_window(&mut self, tokens: u64) -> Option<ViewChange> {
         if self.window.is_some_and(|window| window <= tokens) {
@@ -316,7 +293,7 @@ impl ConversationView {
         let first = self.summarized();
         let mut open = 0_usize;
         let mut cuts = Vec::new();
-        // No call is open at a cut, so open calls are counted from the last cut on.
+        // No call before `first` lacks its result, so the count starts there.
         for (at, message) in self.conversation.iter().enumerate().skip(first) {
             let is_start = matches!(&**message, Message::User(_) | Message::Assistant(_));
             if is_start && open == 0 && at > first && !self.continues_reply(at) {
@@ -333,8 +310,8 @@ impl ConversationView {
         cuts
     }
 
-    /// Returns the messages before this index that a summary does not replace: the pinned messages and, if the cut is within a turn, the
-    /// message of the user that the turn answers.
+    /// Returns the messages before this index that a compaction keeps: the pinned messages and, if the cut is within a turn, the user
+    /// message of this turn.
     pub(crate) fn kept_before(&self, at: usize) -> impl Iterator<Item = &Arc<Message>> {
         let mut kept: Vec<usize> = self.pins.iter().copied().take_while(|pin| *pin < at).collect();
         let is_within = self.conversation.get(at).is_some_and(|message| message.as_assistant().is_some());
@@ -350,13 +327,11 @@ impl ConversationView {
         kept.into_iter().filter_map(|index| self.conversation.get(index))
     }
 
-    /// Returns the pinned messages of the conversation.
     #[cfg(feature = "runtime")]
     pub(crate) fn pinned(&self) -> impl Iterator<Item = &Arc<Message>> {
         self.pins.iter().filter_map(|index| self.conversation.get(*index))
     }
 
-    /// Returns the conversation from which the view is made.
     pub(crate) fn conversation(&self) -> &MessageList {
         &self.conversation
     }
@@ -380,7 +355,7 @@ impl ConversationView {
         self.summary.as_ref().map_or(0, |(until, _)| *until)
     }
 
-    /// Returns the message at this index of the conversation in the form that is sent, or `None` if the summary replaces it.
+    /// Returns the message at this index of the conversation as the model gets it, or `None` if the summary replaces it.
     pub(crate) fn sent_form(&self, index: usize) -> Option<&Arc<Message>> {
         let sent = self.replaced.get(&index).or_else(|| self.conversation.get(index));
         sent.filter(|_| index >= self.summarized())
@@ -432,7 +407,6 @@ impl ConversationView {
         }
     }
 
-    /// Returns the result at this index, or an error if the message is not a result or the summary replaces it.
     fn result(&self, index: usize) -> Result<&ToolResultMessage, ViewError> {
         let result = self.conversation.get(index).and_then(|message| message.as_tool_result());
         result.filter(|_| index >= self.summarized()).ok_or(ViewError::NotAResult { index })
@@ -454,7 +428,7 @@ impl ConversationView {
         self.changes.push(change);
     }
 
-    /// Returns the results that a change replaces, each as its index and its new content. Results before index `from` are left out.
+    /// Returns the index and the new content of each result that a change replaces, from index `from` on.
     fn replacements(&self, change: &ViewChange, from: usize) -> Vec<(usize, Part)> {
         match &change.kind {
             ViewChangeKind::Clear { results } => {
@@ -470,8 +444,6 @@ impl ConversationView {
         }
     }
 
-    /// Returns a copy of the result at this index that has only this content, and no structured data. Returns `None` if the message is not
-    /// a result.
     fn replacement(&self, index: usize, content: Part) -> Option<Arc<Message>> {
         let result = self.conversation.get(index)?.as_tool_result()?;
         // The copy is built field by field, so that the replaced content is not cloned.
@@ -495,7 +467,7 @@ impl ConversationView {
         self.sent = self.assemble(self.summary.as_ref(), &self.replaced, self.conversation.len());
     }
 
-    /// Returns the messages of a request that is made of the conversation up to index `until`.
+    /// Returns the messages to send if the conversation ended before index `until`.
     fn assemble(
         &self,
         summary: Option<&(usize, Arc<Message>)>,
@@ -521,8 +493,7 @@ fn is_pinned(message: &Message) -> bool {
     matches!(message, Message::User(user) if user.is_pinned())
 }
 
-/// Returns the beginning and the end of a text, together at most `bytes` long, with a line between them. A text of at most `bytes` bytes is
-/// returned unchanged.
+/// Returns the beginning and the end of a text, together at most `bytes` long, with a line between them.
 fn shortened(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();

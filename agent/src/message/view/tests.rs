@@ -1,4 +1,4 @@
-//! Every split point of random conversations, and every order of changes.
+//! Tests with random conversations: a cut at every index, and changes in random order.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ impl Random {
     }
 }
 
-/// A conversation with everything that a cut could split.
+/// Creates a random conversation with all that a cut could split: calls and results, paused replies and their continuations.
 fn conversation(random: &mut Random) -> Conversation {
     let mut messages: Vec<Message> = Vec::new();
     for number in 0..8 + random.below(20) {
@@ -37,7 +37,6 @@ fn conversation(random: &mut Random) -> Conversation {
                 messages.push(failed.into());
             }
             _ => {
-                // Ids repeat across replies.
                 let calls = 1 + random.below(3);
                 let parts = (0..calls).map(|call| Part::tool_call(format!("call_{call}"), "search", "{}"));
                 messages
@@ -51,14 +50,12 @@ fn conversation(random: &mut Random) -> Conversation {
         }
     }
     if random.below(2) == 0 {
-        // The newest reply has an open call.
         messages.push(AssistantMessage::new([Part::tool_call("open", "search", "{}")]).into());
     }
     messages.into_iter().collect()
 }
 
-/// Asserts that the messages can be sent: they are sound, except for the open calls of the newest reply. After a compaction, they begin
-/// with the summary, which no result follows directly.
+/// Asserts that the messages are [sound](Conversation::is_sound) once the calls of the newest reply have results.
 fn assert_can_be_sent(view: &ConversationView, case: &str) {
     let sent = view.messages();
     let mut whole: Conversation = sent.iter().cloned().collect();

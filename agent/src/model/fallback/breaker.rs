@@ -1,4 +1,4 @@
-//! The breaker of a model, which pauses requests after repeated failures. It has no clock: the time is an argument of its methods.
+//! A circuit breaker, which pauses requests to a model after repeated failures. It has no clock: the time is an argument of its methods.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,7 +12,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(30);
 const MAX_PAUSE: Duration = Duration::from_secs(600);
 const AUTH_PAUSE: Duration = Duration::from_secs(300);
 
-/// The breaker of one model: closed, open until a point in time, or open while one probe is made.
+/// The breaker of one model: closed, open until a point in time, or open while one request probes the model.
 #[derive(Debug, Default)]
 pub(super) struct Breaker {
     /// The times of the newest failures, at most [`FAILURES`].
@@ -28,7 +28,6 @@ struct OpenBreaker {
 }
 
 impl Breaker {
-    /// Returns whether a request is admitted at the time `now`.
     pub(super) fn is_admitting(&self, now: Duration) -> bool {
         self.open.is_none_or(|open| now >= open.until && !open.is_probing)
     }
@@ -47,7 +46,6 @@ impl Breaker {
         self.open.is_some()
     }
 
-    /// Closes the breaker after a reply.
     pub(super) fn record_success(&mut self) {
         *self = Self::default();
     }

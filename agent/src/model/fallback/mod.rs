@@ -50,15 +50,15 @@ const DEFAULT_KINDS: [ModelErrorKind; 5] = [
 /// * **In mid-stream.** If a reply fails before any of its content arrives, the next model is asked. Emitted content cannot be withdrawn,
 ///   so a later failure is the error of the reply. Thinking is content, too.
 /// * **Attempts.** Each model makes one attempt, or two if a rate limit is soon over ([`max_wait`](Self::max_wait)). Only the last model
-///   that can be asked keeps its own retries. If all models fail, the reply fails with the error of the first model that was asked, and the
+///   that can be asked keeps its own retries. If all models fail, the reply fails with the error of the first model that was asked. The
 ///   text of this error names the other models.
 /// * **Breakers.** After three failures within a minute, a model is not asked for 30 s, or for the time that the error asks to wait. After
 ///   the pause, one request tries the model again. If this request fails, the pause is doubled, up to 10 min. If [`on`](Self::on) names
 ///   `Auth`, a bad key opens the breaker at once for 5 min. If the breakers of all models are open, the model whose pause ends first is
 ///   asked. Clones share the breakers.
 /// * **The reply** has the names of the model that gave it, and a record of the [attempts before it](ModelAttempt::before). If another
-///   model gave the previous reply, the record also contains the losses of the hand-off. Each model gets its own
-///   [hand-off](crate::model::ModelInfo::hand_off) of the messages.
+///   model gave the previous reply, the record also counts the parts of the conversation that the new model did not get. Each model gets
+///   its own [hand-off](crate::model::ModelInfo::hand_off) of the messages.
 /// * **Identity.** [`info`](Model::info) is the identity of the first model, with the capabilities that all models have.
 #[derive(Clone)]
 pub struct Fallback {
@@ -126,9 +126,9 @@ impl Fallback {
         self
     }
 
-    /// Sets the maximum pause after a rate limit. If the provider asks to wait no longer than this, the same model is asked once more after
-    /// the pause. If the provider asks to wait longer, or names no time, the next model is asked at once. The last model that can be asked
-    /// is not asked again, because it makes its own retries. Default: 5 s.
+    /// Sets the maximum pause after a rate limit. If the provider asks to wait no longer than this, the same model is asked once more
+    /// after the pause. If the provider asks to wait longer, or names no time, the next model is asked at once. The last model that can be
+    /// asked is not asked again, because it makes its own retries. Default: 5 s.
     ///
     /// ```
     /// use agent::model::Fallback;
@@ -213,14 +213,13 @@ impl fmt::Debug for Fallback {
     }
 }
 
-/// Returns the capabilities that both models have.
 fn common_capabilities(one: Capabilities, other: Capabilities) -> Capabilities {
     let same_dialect = one.output_dialect == other.output_dialect;
     Capabilities {
         images: one.images && other.images,
         documents: one.documents && other.documents,
         audio: one.audio && other.audio,
-        // A schema in one dialect may not fit the other, so two different dialects count as no native output.
+        // A schema in one dialect may be invalid in another, so models with different dialects have no common native output.
         native_output: one.native_output && other.native_output && same_dialect,
         output_dialect: one.output_dialect.or(other.output_dialect),
         web_search: one.web_search && other.web_search,
@@ -247,12 +246,10 @@ impl Breakers {
         self.get(index).is_some_and(|breaker| breaker.is_admitting(now))
     }
 
-    /// Returns the index of the model whose breaker would be the earliest to admit a probe.
     fn first_to_reopen(&self) -> Option<usize> {
         (0..self.0.len()).min_by_key(|index| self.get(*index).map(|breaker| breaker.reopens_at()))
     }
 
-    /// Admits a request to the model at `index`. Returns `None` if the breaker admits no request now and `is_forced` is false.
     fn admit(&self, index: usize, now: Duration, is_forced: bool) -> Option<Admission> {
         let mut breaker = self.get(index)?;
         if !is_forced && !breaker.is_admitting(now) {

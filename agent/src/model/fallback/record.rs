@@ -5,20 +5,17 @@ use serde::{Deserialize, Serialize};
 use crate::message::{AssistantMessage, HandOffLosses};
 use crate::model::{ModelError, ModelInfo};
 
-/// The name of the field of a reply that contains the record.
+/// The field of a reply that contains the record.
 const FIELD: &str = "fallback";
 
 /// The kind of an attempt that was not made, because the breaker of the model was open.
 pub(super) const BREAKER_OPEN: &str = "breaker_open";
 
-/// The record of a [`Fallback`](super::Fallback) about a reply: the attempts before the reply, and the losses of a change of the model.
-///
-/// The reply itself names the model that answered. A reply of the first model that is asked has no record, unless another model gave the
-/// previous reply.
+/// The record of a [`Fallback`](super::Fallback) in a reply. A reply of the first model that is asked has no record, unless another model
+/// gave the previous reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct FallbackRecord {
-    /// The attempts before the reply, in their order.
     pub(super) attempts: Vec<ModelAttempt>,
     /// The model of the previous reply, as `provider/model`, if it is not the model of this reply.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,7 +74,6 @@ impl ModelAttempt {
         self.was_sent() && !self.status.is_some_and(|status| (400..500).contains(&status))
     }
 
-    /// Returns whether the model was asked.
     #[cfg(feature = "runtime")]
     pub(crate) fn was_sent(&self) -> bool {
         self.kind != BREAKER_OPEN
@@ -95,12 +91,10 @@ impl ModelAttempt {
 }
 
 impl FallbackRecord {
-    /// Returns the record of a reply, or `None` if the reply has no valid record.
     pub(super) fn of(reply: &AssistantMessage) -> Option<Self> {
         Self::deserialize(reply.extra.get(FIELD)?).ok()
     }
 
-    /// Writes the record into a reply, unless the record is empty.
     pub(super) fn write(&self, reply: &mut AssistantMessage) {
         if *self == Self::default() {
             return;

@@ -27,7 +27,7 @@ pub(super) struct FallbackEvents {
     request: ModelRequest,
     /// The model that gives the reply, with the record of attempts. Set when a reply begins, or when the request fails or is cancelled.
     author: Arc<OnceLock<AssistantMessage>>,
-    /// The indices of the models that were not considered yet, in the order in which they are asked.
+    /// The indices of the models that were not tried yet, in the order in which they are asked.
     order: VecDeque<usize>,
     attempts: Vec<ModelAttempt>,
     /// The errors of the models that failed, each with the index of its attempt.
@@ -46,7 +46,6 @@ enum FallbackPhase {
     Over,
 }
 
-/// A reply of one model.
 struct OpenReply {
     reply: WrappedReply,
     admission: Admission,
@@ -87,11 +86,7 @@ impl FallbackEvents {
         }
     }
 
-    /// Asks the next model whose breaker admits a request. If all breakers are open, asks the model whose breaker would be the earliest to
-    /// admit a probe.
-    ///
-    /// # Errors
-    /// Fails if no further model can be asked.
+    /// Asks the next model whose breaker admits a request. If all breakers are open, asks the model whose pause ends first.
     fn choose(&mut self) -> Result<OpenReply, ModelError> {
         let now = self.fallback.clock.now();
         while let Some(index) = self.order.pop_front() {
@@ -115,7 +110,7 @@ impl FallbackEvents {
         let now = self.fallback.clock.now();
         let is_last = !self.order.iter().any(|next| self.fallback.breakers.is_admitting(*next, now));
         let mut cx = if is_last { self.cx.clone() } else { self.cx.clone().retried_by_caller() };
-        // A provider's report about its quota does not apply to the other models, so these reports are ignored.
+        // The quota that a provider reports does not apply to the other models.
         cx.quota = None;
         let mut request = self.request.clone();
         // The outer stream adds the argument events, so the inner model must not add them, too.
@@ -123,14 +118,14 @@ impl FallbackEvents {
         let mut trace = None;
         let stream = match self.fallback.models.get(admission.index) {
             Some(model) => {
-                // A model with several candidates makes a hand-off for each of them itself.
+                // A model that chooses among several candidates hands off the messages itself.
                 if let [info] = &*model.candidates() {
                     let mut hand_off = HandOff::new(info.recipient());
                     hand_off.update(&self.request.messages);
                     request.messages =
                         hand_off.messages().clone().with_slot(self.request.messages.slot().clone());
                 }
-                // If the model is a fallback itself, it traces its own attempts.
+                // A fallback within this fallback traces its own attempts.
                 if !model.info().is_fallback {
                     trace = cx.tracer.take().map(|tracer| (tracer.0)(model.info(), &request));
                 }
@@ -173,9 +168,6 @@ impl FallbackEvents {
     }
 
     /// Decides what follows an error that occurs before any content: a pause, the next model, or the end of the request.
-    ///
-    /// # Errors
-    /// Returns the error of the request, if no model is asked after this error.
     fn record_failure(
         &mut self,
         mut reply: Box<OpenReply>,
@@ -188,7 +180,7 @@ impl FallbackEvents {
         }
         self.attempts.push(self.attempt(&reply, &error));
         let own = self.attempts.len() - 1;
-        // If the model is a fallback itself, the record in its reply contains its own attempts, except the attempt that had this error.
+        // A fallback within this fallback records its attempts in its reply, except the attempt that had this error.
         self.attempts.extend(ModelAttempt::before(reply.reply.partial()));
         if !self.fallback.kinds.contains(&error.kind()) {
             return Err(self.failed(error, own));
@@ -223,14 +215,13 @@ impl FallbackEvents {
         let _ = self.author.set(author);
     }
 
-    /// Returns an empty message with the provider, protocol and model of the fallback itself. It is the author if no model gives a reply.
+    /// Returns the author of a reply that no model gave: an empty message with the identity of the fallback.
     fn no_author(&self) -> AssistantMessage {
         let ModelInfo { provider, api, model, .. } = &self.fallback.info;
         let (provider, api, model) = (provider.clone(), api.clone(), model.clone());
         AssistantMessage { provider, api, model, ..AssistantMessage::default() }
     }
 
-    /// Returns the attempt that ended with this error.
     fn attempt(&self, reply: &OpenReply, error: &ModelError) -> ModelAttempt {
         let info = self.fallback.models.get(reply.admission.index).map(Model::info);
         let ms = self.fallback.clock.now().saturating_sub(reply.started).as_millis();
@@ -238,7 +229,6 @@ impl FallbackEvents {
         ModelAttempt::failed(info.unwrap_or(&self.fallback.info), error, ms)
     }
 
-    /// Returns the error of a request after all models failed or were skipped.
     fn all_failed(&self) -> ModelError {
         match self.errors.first() {
             Some((own, first)) => self.failed(first.clone(), *own),
@@ -246,9 +236,8 @@ impl FallbackEvents {
         }
     }
 
-    /// Returns the error of the request: the error of the attempt with the index `own`. The text also names the other models that failed or
-    /// were skipped, and the error is retryable if any of the errors is. Sets the author of the failed reply, with a record of the other
-    /// attempts.
+    /// Returns `error` with a text that also names the other models that failed or were skipped. The result is retryable if any of the
+    /// errors is. `own` is the index of the attempt that had `error`. Also sets `author`, with a record of the other attempts.
     fn failed(&self, error: ModelError, own: usize) -> ModelError {
         let others = self.attempts.iter().enumerate().filter(|(at, _)| *at != own);
         let attempts = others.map(|(_, attempt)| attempt.clone()).collect();
@@ -341,7 +330,6 @@ impl FallbackEvents {
     }
 }
 
-/// Records the failed attempts of a request that is cancelled before the content of a reply arrives.
 impl Drop for FallbackEvents {
     fn drop(&mut self) {
         self.abandon();

@@ -1,4 +1,4 @@
-//! Every kind of error, at every event, in each of two models.
+//! Tests of every kind of error, at every event, in each of two models.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
@@ -39,8 +39,7 @@ impl Executor for TestClock {
     }
 }
 
-/// A model that emits the same events for each request. If `faults` is not empty, the request takes the first fault: only that number of
-/// events, and then the error.
+/// A model that emits the same events for each request. [`failing`](Self::failing) makes the next requests fail.
 #[derive(Clone)]
 struct FaultModel {
     info: ModelInfo,
@@ -93,8 +92,8 @@ fn now<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Returns the events of a reply with all kinds of data that could get lost when the events are passed on: signatures, a call, state of
-/// the message.
+/// Returns the events of a reply with all data that could get lost when the events are passed on: signatures, a call, state of the
+/// message.
 fn events(name: &str) -> Vec<E> {
     let signed = Part::thinking("hm").with_provider_data(ProviderData::new(name, "signature"));
     vec![
@@ -116,7 +115,7 @@ fn events(name: &str) -> Vec<E> {
 
 /// The number of events before the content of a reply.
 const BEFORE_CONTENT: usize = 2;
-/// The number of events up to and including the stop event, which completes a reply.
+/// The number of events up to and including the stop event.
 const COMPLETE: usize = 12;
 
 fn error(kind: ModelErrorKind) -> ModelError {
@@ -146,7 +145,7 @@ fn without_record(mut reply: AssistantMessage) -> AssistantMessage {
     reply
 }
 
-/// The kinds of errors, with those of the default set first.
+/// All kinds of errors, with [`DEFAULT_KINDS`] first.
 const KINDS: [ModelErrorKind; 12] = [
     ModelErrorKind::Overloaded,
     ModelErrorKind::RateLimit,

@@ -105,8 +105,8 @@ impl RateLimits {
         self
     }
 
-    /// Sets the executor whose clock measures the waiting time. Default: the clock of tokio. The example has a clock for tests, which never
-    /// really waits:
+    /// Sets the executor whose clock measures the waiting time. Default: the clock of tokio. The example has a clock for tests, which
+    /// never really waits:
     ///
     /// ```
     /// use agent::message::Message;
@@ -168,7 +168,6 @@ impl Default for RateLimits {
     }
 }
 
-/// A model whose requests are limited, made by [`Model::limited`].
 #[derive(Clone)]
 pub(super) struct LimitedModel<M> {
     model: M,
@@ -240,9 +239,8 @@ enum LimitedPhase {
 }
 
 impl LimitedEvents {
-    /// Replaces the reserved tokens by the used tokens, and releases the permit. If `error` is a rate limit, no tokens are counted, and the
-    /// limiter is closed for the time that the provider asks to wait. Without a reported usage, a failed reply counts its estimated input,
-    /// and a complete reply keeps its reservation.
+    /// Replaces the reserved tokens by the used tokens, and releases the permit. Without a reported usage, a failed reply counts its
+    /// estimated input, and a complete reply keeps its reservation.
     fn settle(&mut self, error: Option<&ModelError>) {
         let LimitedPhase::Read(mut read) = std::mem::replace(&mut self.phase, LimitedPhase::Over) else {
             return;
@@ -306,7 +304,6 @@ impl Stream for LimitedEvents {
     }
 }
 
-/// Counts the reported usage of a reply that is dropped before its end, or its estimated input if no usage was reported.
 impl Drop for LimitedEvents {
     fn drop(&mut self) {
         if let LimitedPhase::Read(read) = &mut self.phase {

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The amounts of a request, in this order: 1 for the request itself, all its tokens, the tokens of its input, and the tokens of its reply.
+/// The amounts of a request, in this order: 1 for the request itself, all its tokens, the tokens of its input, the tokens of its reply.
 pub(super) type Need = [u64; 4];
 
 /// The remaining amounts that a response reports, in the order of [`Need`].
@@ -49,7 +49,7 @@ impl fmt::Debug for QuotaListener {
 #[derive(Debug, Default)]
 pub(super) struct ReportedQuota {
     reports: [Option<QuotaReport>; 4],
-    /// The needs of the requests whose responses have not begun, by the number of the request.
+    /// The requests whose responses have not begun, by their number.
     unreported: BTreeMap<u64, Need>,
 }
 
@@ -65,7 +65,6 @@ struct QuotaReport {
 }
 
 impl ReportedQuota {
-    /// Returns whether a provider has reported a limit of tokens.
     pub(super) fn limits_tokens(&self) -> bool {
         self.reports.iter().skip(1).any(Option::is_some)
     }
@@ -101,8 +100,8 @@ impl ReportedQuota {
     }
 
     /// Records the quota that the response to a request reports. Requests whose responses have not begun are subtracted, because the
-    /// provider may not have counted them. A known report stays if three conditions are met: it came with the response to a later request,
-    /// it leaves less than the new report, and its limit is not completely refilled yet.
+    /// provider may not have counted them. A report from a later request stays if it leaves less and its limit is not completely
+    /// refilled.
     pub(super) fn record(&mut self, now: Duration, request: u64, quota: ProviderQuota) {
         self.unreported.remove(&request);
         for (kind, (slot, quota)) in self.reports.iter_mut().zip(quota.left).enumerate() {

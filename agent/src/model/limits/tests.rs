@@ -1,4 +1,4 @@
-//! Simulated time: many requests against each limit.
+//! Tests of each limit with many requests, in simulated time.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -53,7 +53,7 @@ fn request() -> ModelRequest {
     ModelRequest::new([Message::user("Hi")]).with_max_tokens(100)
 }
 
-/// A model that records when it was asked.
+/// Returns a model, and the times at which it was asked.
 fn noting(clock: &TestClock, usage: Usage) -> (ScriptedModel, Arc<Mutex<Vec<Duration>>>) {
     let (times, clock) = (Arc::new(Mutex::new(Vec::new())), clock.clone());
     let noted = times.clone();
@@ -72,7 +72,7 @@ fn most_in_a_minute(times: &[Duration]) -> usize {
     times.iter().map(after).max().unwrap_or_default()
 }
 
-/// Runs these calls to their ends. Returns the results in the order in which they came, with the numbers of their calls.
+/// Runs these calls to their ends. Returns the results in the order in which they came, with the indices of their calls.
 fn run(clock: &TestClock, calls: Vec<Call>) -> Vec<(usize, Result<AssistantMessage, ModelError>)> {
     let mut calls: Vec<_> = calls.into_iter().enumerate().collect();
     let mut ended = Vec::new();
@@ -257,7 +257,7 @@ fn the_reply_is_that_of_the_model() {
     assert_eq!(read(&limited), read(&ScriptedModel::new([script()])));
 }
 
-/// A model whose responses report what is left: the first of the list for the first request, and so on.
+/// A model whose responses report the quotas in `reports`, one after the other.
 #[derive(Clone)]
 struct ReportingModel {
     model: ScriptedModel,
@@ -282,7 +282,7 @@ impl Model for ReportingModel {
     answered_by_model!();
 }
 
-/// Returns a report of one limit: its index, its size (0 if it is not reported), what is left, and the seconds until it is refilled.
+/// Returns a report of the limit with the index `kind` in `Need`. If `limit` is 0, the size of the limit is not reported.
 fn left(kind: usize, limit: u64, left: u64, seconds: u64) -> ProviderQuota {
     let mut quota = ProviderQuota::default();
     quota.left[kind] =
@@ -290,7 +290,7 @@ fn left(kind: usize, limit: u64, left: u64, seconds: u64) -> ProviderQuota {
     quota
 }
 
-/// Makes a request, and advances the clock in steps of 10 ms until the request has succeeded. Returns the milliseconds that have passed.
+/// Returns the simulated milliseconds until a new request has succeeded.
 fn admitted_after(model: &impl Model, clock: &TestClock) -> u128 {
     let (began, mut call) = (clock.now(), model.call(&StepCx::new(), &request()));
     loop {

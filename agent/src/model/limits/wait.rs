@@ -55,7 +55,6 @@ impl Limiter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns an error if one of the limits is zero and therefore never admits a request.
     pub(super) fn zero_limit(&self) -> Option<ModelError> {
         let RateLimits { requests, tokens, concurrency, .. } = self.limits;
         let zero = [
@@ -68,7 +67,6 @@ impl Limiter {
         Some(ModelError::new(ModelErrorKind::InvalidRequest, text).with_code(super::LOCAL_LIMIT))
     }
 
-    /// Returns whether the tokens of requests have to be estimated.
     pub(super) fn counts_tokens(&self) -> bool {
         self.limits.tokens.is_some() || self.state().quota.limits_tokens()
     }
@@ -84,7 +82,7 @@ impl Limiter {
         self.state().quota.ready_at(self.limits.clock.now(), [1, 1, 1, 1])
     }
 
-    /// Stops the admission of requests for the duration `pause`, for which the provider asked when it rejected a request.
+    /// Admits no requests for the time that the provider asked to wait when it rejected a request.
     pub(super) fn close_for(&self, pause: Duration) {
         let until = self.limits.clock.now().saturating_add(pause);
         let mut state = self.state();
@@ -93,8 +91,8 @@ impl Limiter {
 }
 
 impl LimiterState {
-    /// Counts a request if all limits admit it, and returns the slot in which its tokens are counted. The error is the time at which to
-    /// try again, or `None` if another request has to end first.
+    /// Counts a request if all limits admit it, and returns the [`MinuteWindow`] slot in which its tokens are counted. The error is the
+    /// time at which to try again, or `None` if another request has to end first.
     fn admit(
         &mut self,
         now: Duration,
@@ -259,8 +257,8 @@ impl Permit {
         state.wake_first();
     }
 
-    /// Returns the listener to the quota that the response to this request reports. If a second limiter wraps this one, `outer` is the
-    /// listener of the second limiter, and is notified, too.
+    /// Returns the listener for the quota that the response to this request reports. `outer` is the listener of a second limiter that
+    /// wraps this one.
     pub(super) fn quota_listener(&self, outer: Option<QuotaListener>) -> QuotaListener {
         let (limiter, id) = (self.limiter.clone(), self.id);
         QuotaListener::new(move |quota| {

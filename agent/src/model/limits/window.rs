@@ -1,4 +1,4 @@
-//! The amounts that a limit per minute admits, as a state machine without a clock: the time is an argument.
+//! A limit per minute. It has no clock: the time is an argument of its methods.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,8 +21,7 @@ impl MinuteWindow {
         Self { limit, slots: VecDeque::new(), sum: 0 }
     }
 
-    /// Returns the time from which this amount is admitted. If this time is not after `now`, the amount is admitted at once. An amount
-    /// above the limit is admitted alone.
+    /// Returns the time from which this amount is admitted. An amount above the limit is admitted alone.
     pub(super) fn ready_at(&mut self, now: Duration, amount: u64) -> Duration {
         self.expire(now);
         let amount = amount.min(self.limit);
@@ -38,7 +37,6 @@ impl MinuteWindow {
         ready
     }
 
-    /// Adds an amount, and returns its slot.
     pub(super) fn add(&mut self, now: Duration, amount: u64) -> u64 {
         let slot = millis(now) / SLOT;
         self.sum = self.sum.saturating_add(amount);

@@ -10,12 +10,10 @@ use futures_core::Stream;
 use crate::message::{Content, Part, StopReason, ToolArguments, Usage};
 use crate::model::{ModelError, ModelEvent, ModelRequest};
 
-/// The settings for the pieces in which a reply is emitted.
 #[derive(Clone, Copy)]
 pub(super) struct Chunks {
     /// Maximum length of a delta in characters.
     pub(super) size: usize,
-    /// Whether arguments are emitted in deltas.
     pub(super) streams_arguments: bool,
 }
 
@@ -41,7 +39,6 @@ pub struct ScriptedReply {
     parts: Vec<Part>,
     usage: Option<Usage>,
     end: ReplyEnd,
-    /// The function that creates the reply when it is requested.
     answer: Option<ReplyFunction>,
 }
 
@@ -221,7 +218,6 @@ impl ScriptedReply {
         self
     }
 
-    /// Returns the reply itself or, if the script has a function in its place, the reply that the function creates for this request.
     pub(super) fn resolve(mut self, request: &ModelRequest) -> Self {
         while let Some(answer) = self.answer.take() {
             self = answer(request);
@@ -229,7 +225,7 @@ impl ScriptedReply {
         self
     }
 
-    /// Gives ids to the calls that have none. `calls` is the number of calls of the script so far, and is increased.
+    /// Gives ids to the calls that have none. `calls` counts the calls of the whole script.
     pub(super) fn number_calls(&mut self, calls: &mut usize) {
         for part in &mut self.parts {
             if let Content::ToolCall(call) = &mut part.content {
@@ -241,7 +237,6 @@ impl ScriptedReply {
         }
     }
 
-    /// Returns the reply to a request as a stream, for models in tests.
     #[cfg(feature = "testing")]
     pub(crate) fn into_events(
         self,
@@ -254,8 +249,7 @@ impl ScriptedReply {
     }
 
     pub(super) fn play(self, chunks: Chunks) -> ReplyEvents {
-        // The capacity is enough for short parts, which have at most four events: a start, two deltas and the whole part. Two more events
-        // are the usage and the end.
+        // The capacity is enough for short parts: a start, two deltas and an end for each, and the usage and the end of the reply.
         let mut events = VecDeque::with_capacity(4 * self.parts.len() + 2);
         for (content_index, part) in self.parts.into_iter().enumerate() {
             play_part(content_index, part, chunks, &mut events);
@@ -342,7 +336,6 @@ impl fmt::Debug for ScriptedReply {
     }
 }
 
-/// The events of a reply, as a stream.
 pub(super) struct ReplyEvents {
     events: VecDeque<Result<ModelEvent, ModelError>>,
     hangs: bool,

@@ -16,14 +16,12 @@ pub(super) enum ScriptStream {
     Playing(ReplyEvents),
 }
 
-/// The state and the settings of a scripted model that are needed to emit a reply of the script.
 pub(super) struct Player {
     state: Arc<Mutex<ScriptState>>,
     chunks: Chunks,
 }
 
 impl Player {
-    /// Returns the events of a reply. Ids of calls are counted over the whole script.
     fn play(&self, reply: ScriptedReply, request: &ModelRequest) -> ReplyEvents {
         let mut reply = reply.resolve(request);
         reply.number_calls(&mut lock(&self.state).calls);

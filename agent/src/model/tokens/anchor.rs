@@ -6,11 +6,10 @@ use super::SizeCounter;
 use crate::message::{AssistantMessage, Content, ConversationView, Message};
 use crate::model::ModelInfo;
 
-/// An estimated number of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TokenEstimate {
     pub(crate) tokens: u64,
-    /// The possible error of the estimate, in tokens. Without an anchor, it is 35 % of the estimate. With an anchor, it is 10 % of the
+    /// The possible error of the estimate, in tokens. Without a [`TokenAnchor`], it is 35 % of the estimate. With one, it is 10 % of the
     /// estimate, or more if earlier estimates in this conversation had a larger error.
     pub(crate) error: u64,
     /// Whether the usage of a reply corrects the estimate.
@@ -18,7 +17,7 @@ pub(crate) struct TokenEstimate {
 }
 
 impl TokenEstimate {
-    /// Returns the estimate plus its error. Limits are compared with this number.
+    /// Returns the number that is compared with limits.
     pub(crate) fn upper_bound(&self) -> u64 {
         self.tokens.saturating_add(self.error)
     }
@@ -28,30 +27,29 @@ impl TokenEstimate {
 pub(super) const ONE: u64 = 1024;
 const MIN_FACTOR: u64 = ONE / 2;
 const MAX_FACTOR: u64 = ONE * 5 / 2;
-/// Minimum length of an increment that contributes to the factor, in tokens. Shorter increments are too inexact.
+/// Minimum size of a [`TokenIncrement`] that contributes to the factor, in tokens. Smaller ones are too inexact.
 const MIN_INCREMENT: u64 = 64;
 const MAX_INCREMENTS: usize = 8;
-/// Maximum number of newest messages in which anchors are searched, so that the work does not grow with the conversation.
+/// The number of newest messages in which anchors are searched, so that the work does not grow with the conversation.
 const MAX_SCANNED: usize = 256;
 /// The minimum error with an anchor, and the error without an anchor, in percent.
 const MIN_ERROR: u64 = 10;
 const ERROR_WITHOUT_ANCHOR: u64 = 35;
 
-/// A reply whose usage contains the number of tokens of the conversation up to the end of this reply.
+/// A reply that reports its usage: the provider's count of the tokens up to the end of this reply.
 #[derive(Clone, Copy)]
 pub(super) struct TokenAnchor {
     /// The index of the reply.
     pub(super) at: usize,
     input: u64,
-    /// The tokens of the request and of the reply, without the part of the output that later requests do not contain.
+    /// The tokens of the request and of the reply, without reasoning that is not sent again.
     pub(super) known: u64,
-    /// The tokens of the request that were not in its messages, if this number was recorded.
+    /// The tokens of the request that are not in messages, such as tools and system prompt. `None` if they were not recorded.
     frame: Option<u64>,
 }
 
 impl TokenAnchor {
-    /// Adjusts a number of tokens to the change in size of tools and system prompt since the reply. Without a recorded size, the number
-    /// stays the same.
+    /// Adds the change in size of tools and system prompt since the reply, if their size was recorded.
     fn with_frame(&self, tokens: u64, frame: impl FnOnce() -> u64) -> u64 {
         match self.frame {
             Some(before) => tokens.saturating_add(frame()).saturating_sub(before),
@@ -60,8 +58,7 @@ impl TokenAnchor {
     }
 }
 
-/// The growth of the conversation between two anchors, in tokens: `actual` as the provider counted it, and `raw` as the counter estimated
-/// it, before a factor corrects the estimate.
+/// The growth of a conversation between two anchors, in tokens: `actual` is the provider's count, and `raw` the uncorrected estimate.
 struct TokenIncrement {
     actual: u64,
     raw: u64,
@@ -69,8 +66,8 @@ struct TokenIncrement {
     input: u64,
 }
 
-/// Estimates the tokens of a request with these messages. `frame` returns the number of the request's tokens that are not in messages. If
-/// the newest anchor has not recorded this number, it is assumed to be unchanged since then.
+/// Estimates the tokens of a request with these messages. `frame` returns the tokens of the request that are not in messages. If the
+/// newest anchor did not record this number, it is assumed to be unchanged since then.
 pub(super) fn estimate(
     messages: &[Arc<Message>],
     info: &ModelInfo,
@@ -88,7 +85,8 @@ pub(super) fn estimate(
     TokenEstimate { tokens, error: share(tokens, error), is_anchored: true }
 }
 
-/// Estimates the tokens of a request with the messages of a view, as [`estimate`] does for a list of messages.
+/// Estimates like [`estimate`], for the messages of a view. If the view was changed after the newest anchor, the change in size corrects
+/// the anchor's count.
 pub(super) fn estimate_view(
     view: &ConversationView,
     info: &ModelInfo,
@@ -115,8 +113,7 @@ pub(super) fn estimate_view(
     TokenEstimate { tokens, error: share(tokens, error), is_anchored: true }
 }
 
-/// Returns the anchors of the newest replies of this model that did not fail and report their usage, oldest first: at most
-/// [`MAX_INCREMENTS`] + 1, from the last [`MAX_SCANNED`] messages.
+/// Returns the anchors among the newest messages, oldest first: replies of this model that report their usage and did not fail.
 pub(super) fn anchors(messages: &[Arc<Message>], info: &ModelInfo) -> Vec<TokenAnchor> {
     let own = messages.iter().enumerate().rev().take(MAX_SCANNED).filter_map(|(at, message)| {
         let reply = message.as_assistant()?;
@@ -142,7 +139,7 @@ fn dropped(reply: &AssistantMessage) -> u64 {
     if has_thinking { 0 } else { reply.usage.reasoning }
 }
 
-/// Returns the factor by which estimates are multiplied in this conversation, and the error of the multiplied estimates in percent.
+/// Returns the factor that corrects estimates in this conversation, and the error of corrected estimates in percent.
 pub(super) fn correction(
     messages: &[Arc<Message>],
     anchors: &[TokenAnchor],
@@ -152,7 +149,7 @@ pub(super) fn correction(
         let [before, after] = pair else { return None };
         let raw = size.messages(messages.get(before.at + 1..after.at)?);
         let (less, more) = before.frame.zip(after.frame).unwrap_or_default();
-        // If the count decreased, the view was changed between the two anchors, so the pair is skipped.
+        // If the count decreased, messages were replaced or removed between the two anchors, so the pair is skipped.
         let actual = after.input.saturating_add(less).checked_sub(before.known.saturating_add(more))?;
         (raw >= MIN_INCREMENT).then_some(TokenIncrement { actual, raw, input: after.input })
     });

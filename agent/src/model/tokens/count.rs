@@ -42,7 +42,6 @@ impl TokenCounter for TokenEstimator {
     }
 }
 
-/// Returns the rest of the text, beginning with its first character that is not ASCII.
 fn after_ascii(text: &str) -> &str {
     let (chunks, _) = text.as_bytes().as_chunks::<32>();
     let chunks = chunks.iter().take_while(|chunk| chunk.is_ascii()).count();
@@ -51,7 +50,7 @@ fn after_ascii(text: &str) -> &str {
 }
 
 /// Returns the total length of the sequences of at least [`MIN_RUN`] base64 characters. A sequence of this length always contains a
-/// position that is a multiple of [`MIN_RUN`]. So only these positions are tested, and their neighbours if the test succeeds.
+/// position that is a multiple of [`MIN_RUN`]. So only these positions are tested, and their neighbors if the test succeeds.
 fn encoded_bytes(text: &[u8]) -> usize {
     let is_encoded = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
     let (mut sum, mut at) = (0, 0);

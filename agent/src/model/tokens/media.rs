@@ -8,7 +8,6 @@ const PAGE: u64 = 1_500;
 const MAX_DOCUMENT: u64 = 100_000;
 const AUDIO_SECOND: u64 = 32;
 
-/// The rule by which a protocol counts images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ImageRule {
     Anthropic,
@@ -18,7 +17,6 @@ pub(super) enum ImageRule {
 }
 
 impl ImageRule {
-    /// Returns the rule of the protocol `api`.
     pub(super) fn of(api: &str) -> Self {
         match api {
             api if api.starts_with("anthropic") => Self::Anthropic,
@@ -29,8 +27,6 @@ impl ImageRule {
     }
 }
 
-/// Returns the number of tokens of an image by the rule of the protocol `api`, or a fixed number if the protocol or the size of the image
-/// is unknown.
 pub(super) fn image(media: &Media, api: &str) -> u64 {
     let MediaSource::Data(bytes) = &media.source else { return IMAGE };
     let Some((width, height)) = pixels(bytes).filter(|(width, height)| *width > 0 && *height > 0) else {
@@ -58,8 +54,7 @@ fn openai_image(mut width: u64, mut height: u64) -> u64 {
     85 + 170 * width.div_ceil(512) * height.div_ceil(512)
 }
 
-/// Reads width and height from the header of a PNG, GIF, JPEG or WebP file. Returns `None` for other files, and if the header is
-/// incomplete.
+/// Reads width and height from the header of a PNG, GIF, JPEG or WebP file.
 fn pixels(bytes: &[u8]) -> Option<(u64, u64)> {
     let big = |at: usize| Some(u64::from(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?])));
     let little = |at: usize| Some(u64::from(u16::from_le_bytes([*bytes.get(at)?, *bytes.get(at + 1)?])));
@@ -91,7 +86,7 @@ fn pixels(bytes: &[u8]) -> Option<(u64, u64)> {
     while *bytes.get(at)? == 0xff {
         match *bytes.get(at + 1)? {
             0xff => at += 1,
-            // A start of frame, which contains the size. The three other markers of this range do not contain it.
+            // These markers start a frame, whose header contains the size. The three excluded markers have other meanings.
             marker @ 0xc0..=0xcf if !matches!(marker, 0xc4 | 0xc8 | 0xcc) => {
                 return Some((big(at + 7)?, big(at + 5)?));
             }
@@ -101,8 +96,6 @@ fn pixels(bytes: &[u8]) -> Option<(u64, u64)> {
     None
 }
 
-/// Returns the number of tokens of a document. A text is counted. Other data, such as a PDF, is estimated by its pages, or by its length
-/// if no pages are found. A document that is not sent as data counts as one page.
 pub(super) fn document(media: &Media, counter: &dyn TokenCounter) -> u64 {
     let MediaSource::Data(bytes) = &media.source else { return PAGE };
     if let Ok(text) = std::str::from_utf8(bytes)
@@ -130,8 +123,7 @@ fn pages(bytes: &[u8]) -> u64 {
     pages
 }
 
-/// Returns the number of tokens of audio. A WAV file is estimated by its duration, and other data by its length. Audio that is not sent as
-/// data counts as one minute.
+/// Estimates audio by its duration, from the byte rate in the header of a WAV file, or else by its length.
 pub(super) fn audio(media: &Media) -> u64 {
     let MediaSource::Data(bytes) = &media.source else { return AUDIO_SECOND * 60 };
     let rate = bytes.get(28..32).and_then(|rate| rate.try_into().ok()).map(u32::from_le_bytes);

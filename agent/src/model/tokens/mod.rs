@@ -24,36 +24,32 @@ use crate::tool::definition::ToolDefinition;
 ///
 /// A counter must return the same number for the same text.
 pub(crate) trait TokenCounter: Send + Sync {
-    /// Returns the number of tokens of a text.
     fn count_text(&self, text: &str) -> u64;
 
-    /// Returns the number of tokens of a JSON text, such as arguments or a schema.
     fn count_json(&self, json: &str) -> u64 {
         self.count_text(json)
     }
 
-    /// Returns the number that identifies this counter in the table of kept message sizes. Returns `None` if sizes by this counter are not
-    /// kept.
+    /// Returns the id of this counter in the cache of message sizes, or `None` if its sizes are not cached.
     fn id(&self) -> Option<u64> {
         None
     }
 }
 
-/// A counter that calls a function. It counts JSON like any other text.
 pub(crate) struct CountWith<F> {
     count: F,
     id: Option<u64>,
 }
 
 impl<F> CountWith<F> {
-    /// Creates a counter whose message sizes are kept.
+    /// Creates a counter whose message sizes are cached.
     #[cfg(any(test, feature = "runtime"))]
     pub(crate) fn kept(count: F) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         Self { count, id: Some(NEXT_ID.fetch_add(1, Ordering::Relaxed)) }
     }
 
-    /// Creates a counter that is used once, so that its message sizes are not kept.
+    /// Creates a counter whose message sizes are not cached, because it is used only once.
     pub(crate) fn once(count: F) -> Self {
         Self { count, id: None }
     }
@@ -74,7 +70,6 @@ pub(super) const MESSAGE: u64 = 4;
 pub(super) const TOOL: u64 = 12;
 pub(super) const REQUEST: u64 = 8;
 
-/// A counter of parts, messages and tools for one protocol.
 #[derive(Clone, Copy)]
 pub(crate) struct SizeCounter<'a> {
     pub(crate) counter: &'a dyn TokenCounter,
@@ -135,8 +130,6 @@ impl SizeCounter<'_> {
 }
 
 impl SizeCounter<'_> {
-    /// Estimates the tokens of a request with the messages of this view. `frame` returns the number of the request's tokens that are not in
-    /// messages.
     pub(crate) fn estimate_view(
         self,
         view: &ConversationView,
@@ -150,18 +143,15 @@ impl SizeCounter<'_> {
 impl ModelRequest {
     /// Estimates the number of input tokens that the request will have at this model.
     ///
-    /// If a reply of the model in the messages reports its usage, only the messages after the newest such reply are estimated. The estimate
-    /// uses a factor that follows from earlier replies. Tools and system prompt are assumed to be the same as for this reply, unless the
-    /// reply records their size. Tools that the provider runs are not counted. The result depends only on the arguments.
+    /// The estimate starts from the newest reply of this model that reports its usage: only the messages after this reply are estimated.
+    /// Tools and system prompt are assumed to be unchanged since this reply, unless the reply records their size. Tools that the provider
+    /// runs are not counted.
     pub(crate) fn estimate_tokens(&self, info: &ModelInfo, counter: &dyn TokenCounter) -> TokenEstimate {
         let size = SizeCounter { counter, api: &info.api };
         anchor::estimate(&self.messages, info, size, || size.frame(self, &self.tools))
     }
 
-    /// Estimates the number of input tokens that the request will have at this model with the messages of this view.
-    ///
-    /// If the view was changed after the newest reply that reports its usage, this usage includes content that is no longer sent. The
-    /// estimate excludes this content.
+    /// Estimates like [`estimate_tokens`](Self::estimate_tokens), for the messages of this view.
     pub(crate) fn estimate_view(
         &self,
         view: &ConversationView,

@@ -191,7 +191,7 @@ impl<'a> SourceSums<'a> {
             _ => (SourceKind::User, ""),
         };
         self.add(source, size.others);
-        // Most messages have neither thinking nor media, and empty sums are not added.
+        // Empty sums are skipped, because most messages have neither thinking nor media.
         for (kind, size) in [(SourceKind::Thinking, size.thinking), (SourceKind::Media, size.media)] {
             if size.1 > 0 {
                 self.add((kind, ""), size);
@@ -233,10 +233,10 @@ impl ContextReport {
     /// Tokens are estimated from bytes. A token is 4 bytes of ASCII text, 3 bytes of other text, 2 bytes of encoded data, or 5 bytes of
     /// JSON. A Chinese, Japanese or Korean character counts 1.1 tokens.
     ///
-    /// If a reply of the model in the messages reports its usage, only the messages after the newest such reply are estimated. The estimate
-    /// uses a factor that follows from earlier replies. Tools and system prompt are assumed to be the same as for this reply, unless the
-    /// reply records their size, as replies of [managed](crate::AssistantBuilder::manage_context) runs do. Tools that the provider runs are
-    /// not counted. The result depends only on the arguments.
+    /// If replies of this model report their usage, only the messages after the newest of these replies are estimated. The usage of the
+    /// earlier replies corrects the estimate. Tools and system prompt are assumed to be unchanged since the newest of these replies,
+    /// unless the reply records their size, as replies of [managed](crate::AssistantBuilder::manage_context) runs do. Tools that the
+    /// provider runs are not counted. The result depends only on the arguments.
     ///
     /// ```
     /// use agent::message::{AssistantMessage, Message, Usage};
@@ -279,7 +279,6 @@ impl ContextReport {
         Self::with_estimate(request, request.estimate_tokens(info, counter), info, counter)
     }
 
-    /// Creates a report like [`of`](Self::of) for a request with the messages of this view.
     #[cfg(feature = "runtime")]
     pub(crate) fn of_view(
         request: &ModelRequest,

@@ -1,5 +1,5 @@
-//! The sizes of messages. The sizes are kept from one estimate to the next, because only a few messages of a long conversation are new in
-//! each estimate.
+//! The sizes of messages, cached from one estimate to the next, because only a few messages of a long conversation are new in each
+//! estimate.
 //!
 //! A message is identified by its address. While the table has a weak reference to the message, no other message can get this address. The
 //! message cannot be edited at this address either, because `Arc::make_mut` moves it to another address first.
@@ -14,7 +14,7 @@ use crate::message::{Content, Message};
 
 /// Maximum number of message sizes that the process keeps.
 const MAX_SIZES: usize = 1 << 16;
-/// The number of entries at which the entries of dropped messages are first removed. They are removed again whenever the number of entries
+/// The number of entries at which entries of dropped messages are first removed. Later, they are removed whenever the number of entries
 /// has doubled.
 const MIN_SIZES: usize = 1 << 10;
 
@@ -27,7 +27,6 @@ pub(super) struct MessageSize {
 }
 
 impl MessageSize {
-    /// Returns the number of tokens of the message.
     pub(super) fn tokens(&self) -> u64 {
         let parts = [self.thinking, self.media, self.others];
         parts.iter().fold(MESSAGE, |sum, (tokens, _)| sum.saturating_add(*tokens))
@@ -35,7 +34,6 @@ impl MessageSize {
 }
 
 impl SizeCounter<'_> {
-    /// Calls `each` with every message and its size, in order.
     pub(super) fn sizes<'m>(
         self,
         messages: impl IntoIterator<Item = &'m Arc<Message>>,
@@ -87,7 +85,7 @@ struct SizeKey {
 
 struct SizeTable {
     sizes: HashMap<SizeKey, (Weak<Message>, MessageSize), BuildHasherDefault<SizeHasher>>,
-    /// The number of entries at which `put` next removes the entries of dropped messages.
+    /// The number of entries at which `put` next removes entries of dropped messages.
     sweep_at: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Anchors, the factor of a conversation, and the report.
+//! Tests of token estimates: their correction by the usage of replies, changed views, changed tools, and the report.
 
 use std::sync::Arc;
 
@@ -100,10 +100,10 @@ fn a_change_of_the_view_lowers_the_estimate_by_what_it_replaced() {
     assert_eq!(tokens(&view), 6_001 + 100);
     view.compact(2, "abcd").unwrap();
     let summary = SizeCounter { counter: &TokenEstimator, api: "" }.message(&view.messages()[0]);
-    // Without both messages: 5,004 and 5 tokens.
+    // The summary replaces both messages: 5,004 and 5 tokens.
     assert_eq!(tokens(&view), 6_001 + 100 - 5_009 + summary);
 
-    // The next reply counts the new view.
+    // The usage of this reply already counts the summary.
     conversation.push(reply("abcd", Usage::new(1_130, 1)));
     conversation.push(user(96));
     view.update(&conversation);
@@ -144,7 +144,7 @@ fn tools_that_changed_since_the_reply_count() {
     let twice = vec![user(40), recorded(&one, 1_000), user(96), recorded(&both, more), user(96)];
     assert_eq!(tokens(&both, twice), more + 1 + 100);
 
-    // The same for views.
+    // Changed tools count in the estimate for a view, too.
     let conversation: crate::message::Conversation =
         [user(5_000), recorded(&one, 6_000), user(96)].into_iter().collect();
     let mut view = ConversationView::of(&conversation);

@@ -1,7 +1,7 @@
 //! Converts between Anthropic's content blocks and parts.
 //!
-//! A block is read into a neutral part. The other fields of the block stay with the part as provider data and are written back unchanged.
-//! This one rule keeps signatures, citations, `caller` fields, and fields that are added to the API in the future.
+//! Fields of a block that have no place in [`Content`] stay with the part as provider data and are written back unchanged: signatures,
+//! citations, `caller` fields, and fields that are added to the API in the future.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::provider::parts::{
 };
 use crate::provider::turns::WireResult;
 
-/// Reads a block as a part. `input` is the original text of a call's input, if the decoder has it.
+/// Reads a block as a part. `input` is the text of a call's input as the provider sent it, if the decoder has this text.
 pub(super) fn read(provider: &str, block: Value, input: Option<String>, source: JsonSource) -> Part {
     let Value::Object(mut fields) = block else { return Part::opaque(provider, block) };
     let kind = fields.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -36,7 +36,7 @@ pub(super) fn read(provider: &str, block: Value, input: Option<String>, source: 
     }
 }
 
-/// Moves the neutral content of a block out of its fields. Returns `None`, and changes no field, if the block has no neutral content.
+/// Moves the content of a block out of its fields. If no variant of [`Content`] fits the block, returns `None` and changes no field.
 fn content(kind: &str, fields: &mut JsonObject, input: Option<String>) -> Option<Content> {
     Some(match kind {
         "text" => Content::Text(take_text(fields, "text")?),
@@ -86,7 +86,7 @@ fn content(kind: &str, fields: &mut JsonObject, input: Option<String>) -> Option
     })
 }
 
-/// Reads the source of an image or a document. Returns `None` if the source would not be written back unchanged.
+/// Reads the source of an image or a document. Returns `None` if [`write_source`] would write it back differently.
 fn read_source(source: &Value) -> Option<Media> {
     let field = |key: &str| source.get(key).and_then(Value::as_str);
     let media = match field("type")? {
@@ -105,7 +105,7 @@ fn read_source(source: &Value) -> Option<Media> {
 /// [files](https://platform.claude.com/docs/en/build-with-claude/files), and the types of its SDK.
 const DOCUMENTS: &[&str] = &["application/pdf", "text/plain"];
 
-/// Writes the source of a document: any text in memory as plain text, or else a PDF or a file that is stored at Anthropic.
+/// Writes the source of a document. Text in memory becomes `text/plain`, because Anthropic accepts no other text type.
 fn document_source(media: &Media) -> Result<Value, UnsupportedPart> {
     if let Some(text) = document_text(media) {
         return Ok(json!({"type": "text", "media_type": "text/plain", "data": text}));
@@ -136,15 +136,13 @@ fn write_source(media: &Media) -> Value {
 /// The message and the API version for which a block is written. They decide which blocks are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockTarget {
-    /// Whether the block is for a message of the assistant.
     pub(super) is_assistant: bool,
     /// Whether the API version is `2026-10-21` or later, which allows no documents in assistant messages and no citations in user texts.
     pub(super) is_2026: bool,
 }
 
-/// Writes a part as a block. Returns `None` for parts that must not or need not be sent: texts that are only whitespace and have no
-/// provider data; resources whose text is only whitespace; thinking and provider tools without data of this provider; opaque parts of
-/// other providers; and parts of unknown kinds. Anthropic itself produces texts that are only whitespace, but does not accept them.
+/// Writes a part as a block, or returns `None` if the part is not sent. Anthropic itself produces texts that are only whitespace, but does
+/// not accept them.
 ///
 /// # Errors
 /// Fails when Anthropic does not accept the kind or the media type of the part.
@@ -280,8 +278,8 @@ pub(super) fn is_safe_id(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// Replaces the characters of an id that Anthropic does not accept: all but `[a-zA-Z0-9_-]`. An empty id becomes `call`. `number` is the
-/// number of proposals that were already in use. If `number` is above 0, a digest is appended, so that the id differs from these proposals.
+/// Replaces the characters of an id that Anthropic does not accept: all but `[a-zA-Z0-9_-]`. `number` is the number of earlier results for
+/// this id that were already in use. If `number` is above 0, a digest is appended, so that the id differs from these results.
 pub(super) fn safe_id(id: &str, number: u32) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
     let safe: String = id.chars().map(safe).collect();

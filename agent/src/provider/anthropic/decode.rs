@@ -40,7 +40,7 @@ struct StopDetails {
 struct OpenBlock {
     content_index: usize,
     block: JsonObject,
-    /// The input of a call, as far as its text has arrived.
+    /// The text of a call's input so far.
     input: String,
     kind: BlockKind,
 }
@@ -66,7 +66,6 @@ const EVENTS: [&str; 8] = [
     "message_stop",
 ];
 
-/// The known kinds of deltas of blocks. Deltas of other kinds are skipped.
 const DELTAS: [&str; 6] = [
     "text_delta",
     "thinking_delta",
@@ -76,7 +75,6 @@ const DELTAS: [&str; 6] = [
     "compaction_delta",
 ];
 
-/// A delta of a block: the most frequent event of a stream.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BlockDeltaEvent<'a> {
@@ -101,7 +99,8 @@ struct BlockDelta<'a> {
 }
 
 impl AnthropicDecoder {
-    /// Decodes a delta of a text, of thinking or of a call's input: the most frequent events. Returns `None` for every other event.
+    /// Decodes the most frequent events without building a [`Value`]: deltas of a text, of thinking and of a call's input. Returns `None`
+    /// for every other event.
     fn frequent_event(&mut self, event: &SseEvent<'_>) -> Option<ModelEvent> {
         let BlockDeltaEvent { kind, index, delta: Object(delta) } = frequent::read(event)?;
         if kind.as_str() != "content_block_delta" {
@@ -169,7 +168,6 @@ impl AnthropicDecoder {
         }
     }
 
-    /// Reads the stop reason and the state, such as the container, of a message, or of the delta at its end.
     fn read_stop(&mut self, message: &Value) {
         if let Some(reason) = some_text(message, "stop_reason") {
             self.stop.reason = Some(reason.to_owned());
@@ -225,7 +223,7 @@ impl AnthropicDecoder {
                 out.push(ModelEvent::Part { content_index, part: Box::new(part) });
             }
         }
-        // The emitted fields are removed, so that only fields without a neutral form become provider data.
+        // These fields were emitted as events. They are removed, so that only the other fields become provider data.
         if kind != BlockKind::Other {
             for key in ["text", "thinking", "id", "name"] {
                 block.shift_remove(key);
@@ -325,14 +323,13 @@ impl AnthropicDecoder {
         }
     }
 
-    /// Emits the usage, the state and the stop reason, which are held back until the reply is complete.
     fn complete(&mut self, out: &mut Vec<ModelEvent>) {
         self.emit_held_back(out);
         let StopDetails { reason: raw, detail } = std::mem::take(&mut self.stop);
         out.push(ModelEvent::Stop { reason: stop_reason(raw.as_deref()), detail, raw });
     }
 
-    /// Emits the usage and state that were held back.
+    /// Emits the usage and the provider data of the message. They were held back, because later events may change them.
     fn emit_held_back(&mut self, out: &mut Vec<ModelEvent>) {
         if self.has_usage {
             out.push(ModelEvent::Usage { usage: Box::new(usage(&self.usage)) });
@@ -496,7 +493,6 @@ fn usage(raw: &JsonObject) -> Usage {
     usage
 }
 
-/// Reads the token counts of a reply, or of one request within a reply.
 fn counts(raw: &JsonObject) -> Usage {
     let count = |key: &str| raw.get(key).and_then(count).unwrap_or_default();
     let (cache_read, cache_write) = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));

@@ -146,9 +146,8 @@ impl Encoder<'_> {
         Ok((body, betas))
     }
 
-    /// Returns the maximum number of cache marks in the messages: the limit minus the marks of the whole request, the tools and the system
-    /// prompt. These other marks are always kept. If the messages have more marks, the last marks are kept, because a mark covers
-    /// everything before it.
+    /// Returns the maximum number of cache marks in the messages. The marks of the whole request, the tools and the system prompt are
+    /// always kept. If too many marks are in the messages, the last ones are kept, because a mark covers everything before it.
     fn max_marks_of_messages(&self) -> usize {
         let request = self.request;
         let has_system = request.system.as_deref().is_some_and(|text| !text.is_empty());
@@ -158,8 +157,7 @@ impl Encoder<'_> {
         MAX_CACHE_MARKS - [request.cached_conversation, system, tools].iter().flatten().count()
     }
 
-    /// Returns the id of the container in which code ran last, so that the next reply runs its code in the same container. Returns `None`
-    /// if no code ran, or if the request has no tools that the provider runs.
+    /// Returns the id of the container in which code ran last, so that the next reply runs its code in the same container.
     fn container(&self) -> Option<&Value> {
         if self.request.managed_tools.is_empty() {
             return None;
@@ -171,9 +169,9 @@ impl Encoder<'_> {
         own.find_map(|data| data.data.get("container")?.get("id"))
     }
 
-    /// Writes the sampling settings that Anthropic accepts. In each of three cases, Anthropic rejects them with status 400: from version
-    /// `2026-10-21` on, if the model thinks, and for models from 4.7. Models 4.5 and 4.6 reject `top_p` together with `temperature`, so
-    /// `top_p` is left out.
+    /// Writes the sampling settings that Anthropic does not reject with status 400. It rejects both settings from API version `2026-10-21`
+    /// on, together with thinking, and for models from 4.7. Models 4.5 and 4.6 reject `top_p` together with `temperature`, so `top_p` is
+    /// left out.
     fn sampling(&self, settings: &ThinkingSettings, body: &mut BodyFields) {
         let thinks = settings.thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
         let values = [("temperature", self.request.temperature), ("top_p", self.request.top_p)];
@@ -319,13 +317,13 @@ impl Encoder<'_> {
         Ok(list.finish())
     }
 
-    /// Writes the turns from [`WireList::start`] on. The text of the turns before this position is kept from the last request. Returns
-    /// `false` if a kept turn has to be written again, too.
+    /// Writes the turns from [`WireList::start`] on. The text of the turns before this position is reused from the last request. Returns
+    /// `false` if the end of this text must be written again.
     fn push_turns(&self, ids: &CallIds, list: &mut WireList<'_>) -> Result<bool, ModelError> {
         let messages = &self.request.messages;
-        // Anthropic requires that a request begins with a message of the user, so one is put before a reply at the beginning. A request
-        // that was read and begins with the assistant is written as it was read. Source: the error `messages: first message must use the
-        // "user" role` (https://github.com/lobehub/lobehub/issues/1601).
+        // Anthropic requires that a request begins with a message of the user, so one is put before a reply at the beginning. A parsed
+        // request that begins with the assistant is written back unchanged. Source: the error `messages: first message must use the "user"
+        // role` (https://github.com/lobehub/lobehub/issues/1601).
         let needs_user = !is_assistant_first(messages, &self.model.provider);
         let write = |part: &Part| self.write(part, false, ids);
         let shaper = TurnShaper { rules: &RULES, model: self.model, ids, write: &write };
@@ -381,8 +379,8 @@ impl Encoder<'_> {
         Ok(true)
     }
 
-    /// Writes a turn as text, without JSON values, in the frequent cases: an input or a result with a single text, and a reply that is a
-    /// single text or ends with a call. Returns `false`, and writes nothing, in all other cases.
+    /// Writes the most frequent turns without building a [`Value`]: an input or a result with a single text, and a reply that is a single
+    /// text or ends with a call. Returns `false`, and writes nothing, in all other cases.
     fn push_plain(&self, turn: &WireTurn<'_>, ids: &CallIds, list: &mut WireList<'_>) -> bool {
         let provider = self.model.provider.as_str();
         if turn.data.is_some() {
@@ -470,7 +468,6 @@ impl Encoder<'_> {
         blocks::write(part, &self.model.provider, BlockTarget { is_assistant, is_2026 }, ids)
     }
 
-    /// Writes a single plain text as a string, and any other content as blocks.
     fn content(&self, parts: &[Part], is_assistant: bool, ids: &CallIds) -> Result<Value, ModelError> {
         match plain_text(parts, &self.model.provider)
             .filter(|_| parts.iter().all(|part| part.cache.is_none()))
@@ -520,7 +517,6 @@ fn is_no_text(part: &Part, provider: &str) -> bool {
     }
 }
 
-/// Returns whether Anthropic treats a content as empty: it is a blank text, or has no blocks.
 fn is_blank(content: &Value) -> bool {
     match content {
         Value::String(text) => text.trim().is_empty(),

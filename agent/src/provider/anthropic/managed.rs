@@ -17,10 +17,6 @@ pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities
     known
 }
 
-/// Writes a tool for a request. If the tool needs a beta of the API, adds the name of the beta to `betas`.
-///
-/// # Errors
-/// Fails when Anthropic does not have the tool.
 pub(super) fn tool(
     tool: &ManagedTool,
     own: &str,
@@ -57,8 +53,8 @@ pub(super) fn tool(
     })
 }
 
-/// Returns the results of the web searches, web fetches and code that Anthropic ran. Its other tools, for example the one that edits files,
-/// have no neutral results.
+/// Returns the results of the web searches, web fetches and code that Anthropic ran. [`ManagedResult`] has no variant for its other tools,
+/// such as the one that edits files.
 pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     ManagedCall::all(reply).iter().filter_map(result).collect()
 }

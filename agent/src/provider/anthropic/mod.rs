@@ -99,7 +99,7 @@ impl AnthropicMessages {
         self
     }
 
-    /// Returns whether the version has the restrictions of `2026-10-21`. Versions are dates, and comparing their texts compares the dates.
+    /// Compares the versions as texts, because versions are dates in the form `YYYY-MM-DD`.
     fn is_stricter(&self) -> bool {
         *self.version >= *STRICTER_SINCE
     }

@@ -5,9 +5,7 @@ use crate::model::Thinking;
 /// The setting that controls a model's thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThinkingStyle {
-    /// The model does not think.
     None,
-    /// A budget of tokens.
     Budget,
     /// An effort; the model decides how long it thinks.
     Adaptive,
@@ -77,7 +75,6 @@ pub(super) fn effort(model: &str, thinking: Thinking) -> &'static str {
     }
 }
 
-/// Returns the token budget for a thinking level.
 pub(super) fn budget(thinking: Thinking) -> u64 {
     match thinking {
         Thinking::None => 0,

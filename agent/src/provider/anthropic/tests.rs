@@ -39,7 +39,6 @@ fn blocks() -> Vec<Value> {
     ]
 }
 
-/// The blocks of [`blocks`] as a stream.
 fn streamed() -> String {
     let delta =
         |index: usize, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
@@ -120,7 +119,7 @@ fn streams_and_bodies_decode_to_one_message_and_encode_back() {
 
     let request = ModelRequest::new([Message::user("Hi"), whole.into()]);
     assert_eq!(body(&api(), "claude-x", &request)["messages"][1]["content"], Value::Array(blocks()));
-    // The state of one provider is not sent to another provider.
+    // Provider data is not sent to another provider.
     let foreign = api().encode(&ModelInfo::new("other", "anthropic-messages", "m"), &request).unwrap().json();
     let kinds: Vec<_> =
         foreign["messages"][1]["content"].as_array().unwrap().iter().map(|b| b["type"].clone()).collect();
@@ -437,7 +436,7 @@ fn the_last_cache_marks_are_kept() {
     assert_eq!(marks(&request), (4, "2345".to_owned()));
     request.cached_conversation = Some(CacheMark::Usual);
     request.cached_tools = Some(CacheMark::Usual);
-    // Without tools there is no mark of tools.
+    // Without tools, `cached_tools` adds no mark.
     assert_eq!(marks(&request), (4, "345".to_owned()));
     request.tools = [tool("add")].into();
     request.cached_system = Some(CacheMark::Usual);

@@ -59,8 +59,8 @@ impl ProviderEntry {
         self
     }
 
-    /// Adds an environment variable that may contain the key. The first variable that is set and not blank is used. The variable of
-    /// [`new`](Self::new) is then read only if it is added, too.
+    /// Adds an environment variable that may contain the key. The first variable that is set and not blank is used. The default variable,
+    /// `NAME_API_KEY`, is then read only if it is added, too.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -170,8 +170,7 @@ impl ProviderEntry {
         &*self.protocol
     }
 
-    /// Returns the prefix of the provider's environment variables: the first key variable without `_API_KEY`, or else the name as
-    /// [`variable`] converts it.
+    /// Returns the prefix of the provider's environment variables, for example `OPENAI` if the key is in `OPENAI_API_KEY`.
     pub(super) fn prefix(&self) -> String {
         let by_key = self.key_variables.first().and_then(|variable| variable.strip_suffix("_API_KEY"));
         by_key.map_or_else(|| variable(&self.name), str::to_owned)
@@ -181,10 +180,7 @@ impl ProviderEntry {
         self.default_model.clone().or_else(|| from_env(&format!("{}_DEFAULT_MODEL", self.prefix())))
     }
 
-    /// Returns the base URL: from the environment variable, or else from the entry, or else the default of the protocol.
-    ///
-    /// # Errors
-    /// Returns the variable that should contain the URL, if the provider has no default address and the variable is unset.
+    /// Returns the base URL. The error is the environment variable that should contain the URL.
     pub(in crate::provider) fn base_url(&self, protocol: &dyn Protocol) -> Result<String, String> {
         let variable = format!("{}_BASE_URL", self.prefix());
         let found = from_env(&variable).or_else(|| self.base_url.clone());
@@ -194,10 +190,7 @@ impl ProviderEntry {
         }
     }
 
-    /// Returns the key, or [`ApiKey::none`] if there is no key and the provider needs none.
-    ///
-    /// # Errors
-    /// Returns the names of the variables that were read, if none of them contains a key and the provider needs one.
+    /// Returns the key. The error names the environment variables that were read.
     pub(in crate::provider) fn key(&self) -> Result<ApiKey, String> {
         let own = [format!("{}_API_KEY", variable(&self.name))];
         let variables = if self.key_variables.is_empty() { &own[..] } else { &self.key_variables };
@@ -232,7 +225,6 @@ fn variable(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
 }
 
-/// Returns the providers that are compiled in.
 pub(super) fn built_in() -> Vec<ProviderEntry> {
     #[cfg_attr(not(feature = "openai"), expect(unused_mut, reason = "servers speak OpenAI's protocol"))]
     let mut providers = vec![

@@ -46,7 +46,6 @@ pub struct Catalogue {
     pub(super) options: HttpOptions,
 }
 
-/// The catalogue of the providers that are compiled in, with default options.
 static BUILT_IN: LazyLock<Catalogue> = LazyLock::new(|| Catalogue {
     providers: entry::built_in(),
     models: Vec::new(),
@@ -55,7 +54,7 @@ static BUILT_IN: LazyLock<Catalogue> = LazyLock::new(|| Catalogue {
 
 impl Default for Catalogue {
     fn default() -> Self {
-        // The options of `BUILT_IN` are not reused, because their connections would outlive the runtime that opened them.
+        // `BUILT_IN.options` is not reused, because its connections would outlive the runtime that opened them.
         let (providers, options) = (BUILT_IN.providers.clone(), HttpOptions::default());
         Self { providers, models: Vec::new(), options }
     }
@@ -108,7 +107,7 @@ impl Catalogue {
     /// Sets the settings of a model that differ from those of its provider: the address, headers, key, protocol, capabilities, facts and
     /// options of the builder. The builder's name must contain the provider and the model; its catalogue is ignored. The settings replace
     /// earlier settings of this model; if the builder has no facts, earlier facts stay. A header replaces a header of the provider with the
-    /// same name. The settings of a model's [own builder](Self::builder) take precedence.
+    /// same name. Settings of the builder that [`builder`](Self::builder) returns take precedence.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -234,7 +233,6 @@ impl Catalogue {
         self.configured(name).and_then(|model| model.facts.clone()).or_else(|| facts::known(name))
     }
 
-    /// Returns the settings of a model that were set with [`configure`](Self::configure), if any.
     pub(super) fn configured(&self, name: &str) -> Option<&HttpModelBuilder> {
         self.models.iter().find(|known| known.name == name)
     }

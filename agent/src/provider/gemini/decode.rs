@@ -14,7 +14,7 @@ use crate::provider::parts::{JsonObject, JsonSource, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
-/// The fields of a candidate that have no neutral form, and are kept as provider data of the message.
+/// The fields of a candidate that have no equivalent in this library. They are kept as provider data of the message.
 const STATE_FIELDS: [&str; 5] =
     ["groundingMetadata", "citationMetadata", "urlContextMetadata", "safetyRatings", "continuationToken"];
 
@@ -31,7 +31,7 @@ pub(super) struct GeminiDecoder {
     parts: usize,
     /// The text or thought that the next delta may continue: its content index, and whether it is a thought.
     open: Option<(usize, bool)>,
-    /// The open call, whose arguments arrive value by value: its content index, and the arguments so far.
+    /// The unfinished call, whose arguments arrive value by value: its content index, and the arguments so far.
     call: Option<(usize, PartialArguments)>,
     message_data: JsonObject,
     usage: Option<Value>,
@@ -84,7 +84,7 @@ struct BareText<'a> {
 }
 
 impl GeminiDecoder {
-    /// Decodes a chunk with one text or thought: the most frequent event. Returns `false`, and changes nothing, for every other event.
+    /// Decodes a [`TextChunk`]. Returns `false`, and changes nothing, for every other event.
     fn frequent_event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> bool {
         let Some(chunk) = frequent::read::<TextChunk<'_>>(event) else { return false };
         let TextChunk { candidates: [Object(candidate)], usage_metadata, model_version, response_id } = chunk;
@@ -106,7 +106,6 @@ impl GeminiDecoder {
         true
     }
 
-    /// Emits a text or a thought that has no provider data.
     fn emit_text(&mut self, delta: String, is_thought: bool, out: &mut Vec<ModelEvent>) {
         if delta.is_empty() {
             return;
@@ -208,7 +207,8 @@ impl GeminiDecoder {
             |(key, value): (&String, &Value)| key != "text" && key != "thought" && !value.is_null();
         let is_bare = part.as_object().is_some_and(|fields| !fields.iter().any(is_state));
         match text(part, "text") {
-            // Only a text without further fields continues the open part: a signature covers exactly the text of its own part.
+            // A text with further fields, such as a signature, is a part of its own, because a signature covers exactly the text of its
+            // part.
             Some(delta) if is_bare => {
                 let is_thought = part.get("thought") == Some(&Value::Bool(true));
                 self.emit_text(delta.to_owned(), is_thought, out);
@@ -257,8 +257,8 @@ impl GeminiDecoder {
         }
     }
 
-    /// Ends the open call, if there is one, without an explicit end of the call. Its arguments are complete if their last value is
-    /// complete.
+    /// Ends the unfinished call, if there is one, although Gemini did not send the end of the call. The arguments are complete if their
+    /// last value is complete.
     fn end_call(&mut self, out: &mut Vec<ModelEvent>) {
         let is_cut = self.call.as_ref().is_some_and(|(_, arguments)| arguments.is_open());
         self.emit_call(is_cut, out);
@@ -272,7 +272,6 @@ impl GeminiDecoder {
         }
     }
 
-    /// Emits the usage and state that were held back.
     fn emit_held_back(&mut self, out: &mut Vec<ModelEvent>) {
         let latest = serde_json::from_str(&std::mem::take(&mut self.usage_text)).ok();
         out.extend(latest.or(self.usage.take()).map(|raw| ModelEvent::Usage { usage: Box::new(usage(raw)) }));
@@ -283,8 +282,8 @@ impl GeminiDecoder {
     }
 
     fn complete(&mut self, out: &mut Vec<ModelEvent>) {
-        // If the reply ends for another reason than `STOP`, the open call may be incomplete. Its arguments are then written without
-        // closing brackets, so that they do not look complete.
+        // If the reply ends for another reason than `STOP`, the arguments of an unfinished call may be incomplete. They are then written
+        // without closing brackets, so that they do not look complete.
         if self.finish.as_deref() == Some("STOP") {
             self.end_call(out);
         } else {
@@ -374,12 +373,10 @@ impl Decoder for GeminiDecoder {
     }
 }
 
-/// Returns whether a later chunk continues the call.
 fn is_continued(call: &Value) -> bool {
     call.get("willContinue") == Some(&Value::Bool(true))
 }
 
-/// Returns the part without the pieces of its arguments.
 fn without_pieces(part: &Value) -> Value {
     let mut part = part.clone();
     if let Some(call) = part.get_mut("functionCall").and_then(Value::as_object_mut) {
@@ -389,8 +386,7 @@ fn without_pieces(part: &Value) -> Value {
     part
 }
 
-/// Adds the citations of a further chunk. A list that begins with all existing citations replaces the existing list. Any other list is
-/// appended.
+/// Adds the citations of a further chunk, which may repeat all earlier citations.
 fn add_citations(known: &mut JsonObject, more: &JsonObject) {
     for (key, value) in more {
         match (known.get_mut(key), value) {
@@ -413,8 +409,8 @@ fn has_content(value: &Value) -> bool {
     }
 }
 
-/// Returns the texts of the arguments in the first candidate of a chunk, one entry for each part. The entry of a part without arguments is
-/// `None`. A parsed value would lose repeated keys and the digits of long numbers.
+/// Returns the JSON texts of the arguments in the first candidate of a chunk, one entry for each part. A parsed value would lose repeated
+/// keys and the digits of long numbers.
 fn argument_texts(json: &str) -> Vec<Option<String>> {
     #[derive(Deserialize)]
     struct RawChunk<'a> {

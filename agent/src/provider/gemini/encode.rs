@@ -27,7 +27,6 @@ use crate::tool::dialect::written_tools;
 /// Source: <https://ai.google.dev/gemini-api/docs/thought-signatures>, on calls of other models.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// The maximum number of stop sequences that Gemini accepts.
 const MAX_STOPS: usize = 5;
 
 pub(super) fn request(
@@ -48,7 +47,7 @@ pub(super) fn request(
 }
 
 /// Encodes the name of a model for the path of a URL. Applications may take names from their users, so a name must not change the rest of
-/// the path. A name with an empty segment, `.` or `..` is refused. The empty name is accepted, because a parsed request has no name.
+/// the path. The empty name is accepted for a request parsed from its body, which does not contain the name.
 fn encode_path(name: &str) -> Result<String, ModelError> {
     if name.split('/').any(|part| matches!(part, "." | "..") || (part.is_empty() && !name.is_empty())) {
         let text = format!("{name:?} is not the name of a model: its parts are empty, `.` or `..`");
@@ -73,10 +72,10 @@ struct Encoder<'a> {
     request: &'a ModelRequest,
 }
 
-/// Gemini's ids of calls, by the ids that the conversation uses.
+/// The ids that Gemini gave its calls, by the ids that the conversation uses.
 struct GeminiIds<'a> {
     provider: &'a str,
-    /// The messages whose text is kept from an earlier request. Their calls are read only if a result belongs to none of the other calls.
+    /// The messages whose JSON text is reused from an earlier request. They are read only if a result's call is not in later messages.
     before: &'a [Arc<Message>],
     ids: HashMap<&'a str, Option<&'a str>>,
     has_read_before: bool,
@@ -87,8 +86,8 @@ impl<'a> GeminiIds<'a> {
         Self { provider, before, ids: HashMap::new(), has_read_before: false }
     }
 
-    /// Adds the calls of a reply. A later call replaces an earlier call with the same id. Only ids that this library generated occur more
-    /// than once, and calls with such ids have no id of Gemini.
+    /// Adds the calls of a reply. A call may replace an earlier call with the same id: only ids that this library generated repeat, and
+    /// Gemini gave those calls no id.
     fn add(&mut self, reply: &'a AssistantMessage) {
         for part in &reply.content {
             let Content::ToolCall(call) = &part.content else { continue };
@@ -234,9 +233,8 @@ impl Encoder<'_> {
         };
         let mut config = JsonObject::new();
         config.extend(mode.map(|mode| ("functionCallingConfig".to_owned(), mode)));
-        // If a request has both functions and tools that Gemini runs, the Gemini API requires this field, which allows it to return the
-        // calls of its own tools. Vertex AI, for which the version is empty, does not have the field
-        // (https://ai.google.dev/gemini-api/docs/tool-combination).
+        // The Gemini API requires this field in requests with both functions and tools that Gemini runs. Vertex AI, for which the version
+        // is empty, does not have the field (https://ai.google.dev/gemini-api/docs/tool-combination).
         let mut managed = request.managed_tools.iter().map(ManagedTool::as_requested);
         if !self.protocol.version.is_empty() && managed.any(|tool| *tool != ManagedTool::ImageGeneration) {
             config.insert("includeServerSideToolInvocations".to_owned(), true.into());
@@ -254,8 +252,7 @@ impl Encoder<'_> {
         some_text(&data.data, TOKEN)
     }
 
-    /// Returns the number of messages that are sent. If there is a continuation token, it replaces the pieces of the paused reply at the
-    /// end, so they are not sent.
+    /// Returns the number of messages to send. A continuation token replaces the pieces of the paused reply at the end.
     fn sent(&self) -> usize {
         let messages = &self.request.messages;
         if self.token().is_none() {
@@ -274,13 +271,13 @@ impl Encoder<'_> {
         Ok(list.finish())
     }
 
-    /// Writes the turns from [`WireList::start`] on, the position at which the kept text ends. Returns `false` if a turn before this
-    /// position has to change. In this case, the caller rewinds the list and calls this function again.
+    /// Writes the turns from [`WireList::start`] on. The text before this position is reused from an earlier request. Returns `false` if
+    /// the reused text has to change. The caller then rewinds the list and calls this function again.
     fn push_turns(&self, is_cached: bool, list: &mut WireList<'_>) -> Result<bool, ModelError> {
         let (messages, provider) = (&self.request.messages, self.model.provider.as_str());
-        // Gemini requires that a conversation begins with a message of the user, or with cached content, so a message is put before a reply
-        // at the beginning. A request that was read and begins with the model is written as it was read. Source: an error for a history
-        // that begins with a call, https://github.com/google-gemini/gemini-cli/issues/11814.
+        // Gemini requires that a conversation begins with a message of the user, or with cached content. Only a parsed request that begins
+        // with the model is written back unchanged. Source: an error for a history that begins with a call,
+        // https://github.com/google-gemini/gemini-cli/issues/11814.
         let needs_user = !is_cached && !is_assistant_first(messages, provider);
         let (from, unchanged) = (list.start(), CallIds::unchanged());
         let mut ids = GeminiIds::new(provider, messages.get(..from.messages).unwrap_or_default());
@@ -341,8 +338,8 @@ impl Encoder<'_> {
         Ok(true)
     }
 
-    /// Writes a turn as text, without JSON values, in the frequent cases: an input with a single text, a reply with only texts and calls,
-    /// and a result with only texts. Returns `false`, and writes nothing, in all other cases.
+    /// Writes a turn directly as text, without building a [`Value`], in the frequent cases. Returns `false`, and writes nothing, in all
+    /// other cases.
     fn push_plain<'m>(&self, turn: &WireTurn<'m>, ids: &mut GeminiIds<'m>, list: &mut WireList<'_>) -> bool {
         let provider = self.model.provider.as_str();
         if turn.data.is_some() {
@@ -490,8 +487,8 @@ fn is_no_text(part: &Part, _provider: &str) -> bool {
     matches!(part.content, Content::Image(_) | Content::Document(_) | Content::Audio(_) | Content::Opaque(_))
 }
 
-/// Creates a `Content` object. `rest` contains its other fields; a `role` or `parts` in `rest` replaces the parameter of this name. If
-/// `rest` contains `no_role`, the object has no role.
+/// Creates a `Content` object. The fields in `rest` take precedence over `role` and `parts`. If `rest` contains `no_role`, the object has
+/// no role.
 fn content(role: &str, parts: Vec<Value>, rest: Option<&Value>) -> Value {
     let mut content = JsonObject::new();
     content.insert("role".into(), role.into());

@@ -8,8 +8,7 @@ use crate::model::ModelErrorKind as K;
 use crate::provider::failure::{self, ErrorReport};
 use crate::provider::parts::{some_text, text};
 
-/// Reads the report in a body of the form `{"error": {"code", "message", "status", "details"}}`, or in the first item of a list of such
-/// objects.
+/// Reads an error of the form `{"error": {"code", "message", "status", "details"}}`, or the first error of a list.
 pub(super) fn read_report(body: &Value) -> ErrorReport {
     let body = body.as_array().and_then(|list| list.first()).unwrap_or(body);
     let error = failure::find_error(body).unwrap_or(body);

@@ -22,10 +22,7 @@ pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities
     known
 }
 
-/// Writes a tool for a request, or returns `None` for a tool that another field requests.
-///
-/// # Errors
-/// Fails if Gemini or the model does not have the tool, or if the tool limits the domains. `max_uses` is left out, with a warning.
+/// Writes a tool for a request. Returns `None` for image generation, which another field requests. `max_uses` is left out, with a warning.
 pub(super) fn tool(tool: &ManagedTool, own: &str, model: &str) -> Result<Option<Value>, ModelError> {
     let no_limits = |is_limited: bool| {
         if is_limited {
@@ -52,8 +49,8 @@ pub(super) fn tool(tool: &ManagedTool, own: &str, model: &str) -> Result<Option<
     }))
 }
 
-/// Returns the results of the tools that Gemini ran. The results of code, and the images, come from the parts. The searches and pages come
-/// from the candidate's metadata. If the metadata have no queries, those of the first search call with queries are used.
+/// Returns the results of the tools that Gemini ran. Code and images are in the parts of the reply. Searches and pages are in its
+/// metadata, but some queries are only in a search call.
 pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     let data = own_data(&reply.provider, reply.provider_data.as_deref()).unwrap_or(&Value::Null);
     let grounding = data.get("groundingMetadata").unwrap_or(&Value::Null);

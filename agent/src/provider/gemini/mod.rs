@@ -54,8 +54,8 @@ mod tests;
 /// Objects among the [provider options](ModelRequest::provider_options) are merged into the objects of the request key by key, so
 /// `{"generationConfig": {"seed": 7}}` leaves the rest of `generationConfig` unchanged.
 ///
-/// Gemini 3 and later require a signature for the first call of a reply, and calls of other models have none. This call is then sent with
-/// the placeholder that Gemini's [documentation](https://ai.google.dev/gemini-api/docs/thought-signatures) gives for this case.
+/// Gemini 3 and later require a signature for the first call of a reply, and calls of other models have none. The first call is then sent
+/// with the placeholder from Gemini's [documentation](https://ai.google.dev/gemini-api/docs/thought-signatures).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Gemini {

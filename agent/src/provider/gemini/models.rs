@@ -11,12 +11,10 @@ pub(super) fn version(model: &str) -> Option<(u32, u32)> {
     Some((numbers.next()??, numbers.next().flatten().unwrap_or(0)))
 }
 
-/// Returns whether the name of a model has the version 3 or later.
 pub(super) fn is_gemini_3(model: &str) -> bool {
     version(model).is_some_and(|version| version >= (3, 0))
 }
 
-/// Returns whether a model generates images in its replies, by its name.
 pub(super) fn is_image_model(model: &str) -> bool {
     model.contains("gemini") && model.contains("-image")
 }

@@ -1,4 +1,4 @@
-//! Parses requests to Gemini into neutral requests.
+//! Parses the JSON of requests to Gemini into [`ModelRequest`]s.
 
 use std::collections::VecDeque;
 
@@ -87,7 +87,6 @@ pub(super) fn request(
     Ok((model, request))
 }
 
-/// Parses the declaration of a function. The field of its schema may have any of three names.
 fn declaration(tool: &Value) -> Option<crate::tool::definition::ToolDefinition> {
     ["parametersJsonSchema", "parameters_json_schema", "parameters"]
         .iter()
@@ -112,13 +111,13 @@ fn thinking(config: &Value) -> Option<Thinking> {
 
 struct Reader<'a> {
     provider: &'a str,
-    /// The calls of the model's last content that have no result yet, each as its id and name.
+    /// The ids and names of the last reply's calls that have no result yet.
     calls: VecDeque<(String, String)>,
     generated_ids: usize,
     messages: Vec<Message>,
 }
 
-/// Returns the fields of a content, except its parts and a role that is equal to `role`. A missing role is recorded as `no_role`.
+/// Returns the fields of a content that are needed to write the content back unchanged, except its parts and the usual role.
 fn other_fields(content: &Value, role: &str) -> JsonObject {
     let mut rest = content.as_object().cloned().unwrap_or_default();
     match rest.get("role") {
@@ -126,16 +125,16 @@ fn other_fields(content: &Value, role: &str) -> JsonObject {
         Some(given) if given == role => drop(rest.shift_remove("role")),
         Some(_) => {}
     }
-    // An empty list of parts is kept among the other fields, so that it is written back unchanged.
+    // The encoder leaves out a content without parts, unless the empty list is one of these fields.
     if rest.get("parts").and_then(Value::as_array).is_some_and(|parts| !parts.is_empty()) {
         rest.shift_remove("parts");
     }
     rest
 }
 
-/// Returns the provider data that records how a message belongs to Gemini's contents. `rest` is `None` if the message continues a content.
-/// Otherwise, the message starts a content, and `rest` has the other fields of that content. For a result that starts a content, `joined`
-/// is false, because the encoder may otherwise add the result to the content before it.
+/// Returns provider data that records which messages came from the same content. `rest` is `None` if the message belongs to the content of
+/// the previous message. Otherwise, `rest` has the other fields of the message's content. The encoder usually adds a result to the content
+/// of the previous result, so `joined` is recorded for every result.
 fn position_data(rest: Option<JsonObject>, is_result: bool) -> JsonObject {
     let mut data = JsonObject::new();
     if rest.is_none() || is_result {
@@ -254,7 +253,6 @@ impl Reader<'_> {
         {
             result.content.extend(media.into_iter().map(|media| self.part(media)));
         }
-        // Fields without a neutral form are kept as provider data.
         for (key, rest) in [("functionResponse", response), ("part", part)] {
             if !rest.is_empty() {
                 data.insert(key.to_owned(), rest.into());

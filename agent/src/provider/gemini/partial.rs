@@ -11,9 +11,8 @@ pub(super) struct PartialArguments {
     root: Value,
     /// The path of the last text, if the text is incomplete.
     open: Option<String>,
-    /// The original text of the arguments, if they arrived as one value.
+    /// The JSON text of the arguments, if they arrived as one value.
     original: Option<String>,
-    /// Number of objects and lists that paths created.
     created: usize,
 }
 
@@ -24,7 +23,7 @@ const MAX_DEPTH: usize = 64;
 const MAX_CREATED: usize = 50_000;
 
 impl PartialArguments {
-    /// Adds arguments that arrived as a whole value in `args`, not in pieces. `text` is the original text of the value, if it is known.
+    /// Adds arguments that arrived as a whole value in `args`, not in pieces. `text` is the JSON text of the value, if it is known.
     pub(super) fn merge(&mut self, value: &Value, text: Option<String>) {
         match (&mut self.root, value) {
             (Value::Object(known), Value::Object(more)) => {
@@ -82,8 +81,8 @@ impl PartialArguments {
         }
     }
 
-    /// Returns whether a value can be set at its path, and counts the objects and lists that setting the value creates. If the value
-    /// cannot be set, the caller uses the whole path as a key. No parameter has such a name.
+    /// Returns whether a value can be set at its path, and counts the objects and lists that are created for it. If the value cannot be
+    /// set, the caller uses the whole path as a key, because no parameter has this name.
     fn can_place(&mut self, steps: &[PathStep]) -> bool {
         let Some(missing) = count_missing(&self.root, steps) else { return false };
         let created = self.created + missing.saturating_sub(1);
@@ -94,8 +93,7 @@ impl PartialArguments {
         true
     }
 
-    /// Returns the arguments as JSON text. If they arrived as one value whose original text is known, returns this text. The result is
-    /// empty if no value arrived, or only an empty object without an original text.
+    /// Returns the arguments as JSON text, or an empty text if no argument arrived.
     pub(super) fn into_text(self) -> String {
         match (self.original, self.root) {
             (Some(text), _) => text,
@@ -105,8 +103,7 @@ impl PartialArguments {
         }
     }
 
-    /// Returns incomplete arguments as text that is not valid JSON, so that the text is not mistaken for complete arguments. The closing
-    /// brackets at the end are left out, and the closing quote of an incomplete last string, too.
+    /// Returns incomplete arguments as text that is not valid JSON, so that the text is not mistaken for complete arguments.
     pub(super) fn into_cut_text(self) -> String {
         let whole = if self.root.is_object() { self.root.to_string() } else { "{}".to_owned() };
         let text = whole.trim_end_matches(['}', ']']);
@@ -201,7 +198,6 @@ mod tests {
         assert_eq!(PartialArguments::default().into_text(), "");
     }
 
-    /// Counts a value and the values in it.
     fn count(value: &Value) -> usize {
         1 + match value {
             Value::Array(list) => list.iter().map(count).sum(),

@@ -1,7 +1,7 @@
-//! Converts between Gemini's parts and neutral parts.
+//! Converts between Gemini's parts and [`Part`].
 //!
-//! Fields without a neutral form, such as `thoughtSignature`, stay with the part as provider data and are written back. A call or a result
-//! of a tool that Gemini runs is kept whole.
+//! Fields that a `Part` does not have, such as `thoughtSignature`, become its provider data and are sent back. A call or a result of a
+//! tool that Gemini runs is kept whole.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::provider::parts::{
     take_text, text, with_rest,
 };
 
-/// Reads a part of a content. `args` is the original text of a call's arguments, if the decoder has it.
+/// Reads a part. `args` is the JSON text of a call's arguments, if the caller has it.
 pub(super) fn read(provider: &str, part: Value, args: Option<String>, source: JsonSource) -> Part {
     let whole = |content: ProviderTool| {
         Part::new(Content::ProviderTool(Box::new(content)))
@@ -34,7 +34,7 @@ pub(super) fn read(provider: &str, part: Value, args: Option<String>, source: Js
     with_rest(Part::new(content), provider, fields, source)
 }
 
-/// Moves the neutral content of a part out of its fields. Returns `None` if the part has no neutral content.
+/// Moves the content of a part out of its fields. Returns `None` for an unknown kind of part.
 fn content(fields: &mut JsonObject, args: Option<String>, source: JsonSource) -> Option<Content> {
     if let Some(Value::Object(call)) = fields.get_mut("functionCall") {
         let name = take_text(call, "name")?;
@@ -109,7 +109,7 @@ const AUDIO: &[&str] = &[
 ];
 const DOCUMENTS: &[&str] = &["application/pdf", "text/*", "video/*"];
 
-/// Returns the media that are sent for a document. A text whose media type Gemini does not accept gets the type of plain text.
+/// Returns a document as it is sent. A text whose media type Gemini does not accept, such as JSON, is sent as plain text.
 fn document(media: &Media) -> Result<Cow<'_, Media>, UnsupportedPart> {
     let is_other = media_type(media).is_some_and(|mime| !mime.starts_with("text/"));
     if is_other && document_text(media).is_some() {
@@ -132,7 +132,7 @@ fn write_media(media: &Media) -> (&'static str, Value) {
     }
 }
 
-/// Reads a call or a result of a tool that Gemini ran. Returns `None` for all other parts.
+/// Reads a call or a result of a tool that Gemini ran.
 fn provider_tool(part: &Value) -> Option<ProviderTool> {
     let field = |value: &Value, key: &str| value.get(key).filter(|value| !value.is_null()).cloned();
     let (mut tool, inner) = if let Some(code) = part.get("executableCode") {
@@ -158,7 +158,7 @@ fn provider_tool(part: &Value) -> Option<ProviderTool> {
     Some(tool)
 }
 
-/// Writes the `functionCall` of a call that has no provider data, in the same form as [`write`].
+/// Writes the `functionCall` of a call without provider data, exactly as [`write`] does.
 pub(super) fn write_call(out: &mut String, call: &ToolCall) {
     out.push_str(r#""functionCall":{"name":"#);
     write_text(out, &call.name);
@@ -167,8 +167,7 @@ pub(super) fn write_call(out: &mut String, call: &ToolCall) {
     out.push('}');
 }
 
-/// Writes a part for Gemini. Returns `None` for parts that must not or need not be sent: empty texts without provider data; thinking and
-/// provider tools without data of this provider; opaque parts of other providers; and parts of unknown kinds.
+/// Writes a part. Returns `None` for parts that must not or need not be sent, such as empty texts and the thinking of other providers.
 ///
 /// # Errors
 /// Fails when Gemini does not accept the kind or the media type of the part.

@@ -88,7 +88,7 @@ fn streams_and_bodies_decode_to_one_message_and_encode_back() {
     let request =
         ModelRequest::new([Message::user("Hi"), whole.into(), first, second, Message::user("And?")]);
     let written = body(&api(), "gemini-3-pro", &request);
-    // A thought without a signature is not sent back. All results are in one content, with their original ids.
+    // A thought without a signature is not sent back. All results are in one content, with the ids that Gemini gave.
     assert_eq!(written["contents"][1], json!({"role": "model", "parts": parts()[1..]}));
     assert_eq!(
         written["contents"][2]["parts"],
@@ -96,8 +96,7 @@ fn streams_and_bodies_decode_to_one_message_and_encode_back() {
             {"functionResponse": {"name": "t", "response": {"output": "3"}}}])
     );
     assert_eq!(written["contents"][3], json!({"role": "user", "parts": [{"text": "And?"}]}));
-    // The state of one provider is not sent to another provider. Gemini 3 gets the placeholder for the first call if no call has a
-    // signature.
+    // Provider data is not sent to another provider. If no call has a signature, Gemini 3 gets the placeholder for the first call.
     let foreign = api().encode(&ModelInfo::new("other", "gemini", "gemini-3-pro"), &request).unwrap().json();
     assert_eq!(
         foreign["contents"][1]["parts"],
@@ -537,7 +536,7 @@ fn a_paused_reply_is_continued_by_its_token_and_sent_as_one_turn_once_it_is_comp
         assert_eq!(contents[1]["parts"].as_array().unwrap().len(), hops + 1);
         assert_eq!(contents[1]["parts"][hops]["text"], "upon a time.");
     }
-    // Another provider gets the text of the reply that was received so far.
+    // Another provider cannot use the token, so it gets the text received so far.
     let other = ModelInfo::new("other", "gemini-generate-content", "m");
     let request = ModelRequest::new([user(), piece("Once ", "T")]);
     let sent = api().encode(&other, &request).unwrap().json();

@@ -26,33 +26,27 @@ pub(in crate::provider) struct HttpClient {
     options: HttpOptions,
 }
 
-/// The data with which a request is logged and reported to a listener, and with which its secrets are removed from errors.
+/// The data for logging a request, for reporting it to a listener, and for removing its secrets from errors.
 #[derive(Default)]
 pub(in crate::provider) struct LoggableRequest {
     /// The body for the log, without secret arguments, or `None` if the body is not logged or cannot be encoded.
     pub(super) body: Option<String>,
     /// The request, if its calls may contain secrets. The provider may quote these secrets in an error.
     pub(super) quotable: Option<ModelRequest>,
-    /// An additional listener to the exchange, which is notified like the listener of the options.
+    /// A listener in addition to that of the options.
     pub(super) traffic: Option<OnTraffic>,
 }
 
-/// A response whose body is being received.
 pub(in crate::provider) struct StreamingResponse {
     response: reqwest::Response,
     headers: Vec<(String, String)>,
     idle: Duration,
-    /// The time at which the total timeout ends.
     deadline: Instant,
     secrets: Vec<Secret>,
     tap: Option<TrafficReporter>,
 }
 
 impl HttpClient {
-    /// Creates a client with the connections of the options.
-    ///
-    /// # Errors
-    /// Fails when the proxy's URL is invalid, or the client cannot be set up, for example its TLS.
     pub(in crate::provider) fn new(options: HttpOptions) -> Result<Self, ModelError> {
         let client = match &options.client {
             Some(client) => client.clone(),
@@ -61,16 +55,11 @@ impl HttpClient {
         Ok(Self { client, options })
     }
 
-    /// Returns the options: timeouts, retries and limits.
     pub(super) fn options(&self) -> &HttpOptions {
         &self.options
     }
 
-    /// Sends a request, with retries, until a response begins. Failed connections, timeouts and responses with the status 408, 409, 429 or
-    /// 5xx are retried within the limits of the options. The header `x-should-retry` takes precedence over the status. The response of the
-    /// last attempt is returned, whatever its status.
-    ///
-    /// Dropping the future ends the exchange at once.
+    /// Sends a request, with retries, until a response begins. Returns the response of the last attempt, whatever its status.
     ///
     /// # Errors
     /// Fails when the last attempt received no response.
@@ -103,13 +92,11 @@ impl HttpClient {
         }
     }
 
-    /// Returns the deadline of a request that begins now.
     pub(super) fn deadline(&self) -> Instant {
         let now = Instant::now();
         now.checked_add(self.options.total_timeout).unwrap_or(now + Duration::from_secs(86_400))
     }
 
-    /// Returns whether bodies of requests are logged.
     pub(super) fn logs_bodies() -> bool {
         tracing::enabled!(tracing::Level::DEBUG)
     }
@@ -229,10 +216,6 @@ impl StreamingResponse {
         &self.headers
     }
 
-    /// Returns the next piece of the body, or `None` at its end.
-    ///
-    /// # Errors
-    /// Fails when the connection broke, nothing arrived in time, or the total time is over.
     pub(super) async fn chunk(&mut self) -> Result<Option<impl Deref<Target = [u8]> + use<>>, ModelError> {
         let limit = Instant::now().checked_add(self.idle).unwrap_or(self.deadline).min(self.deadline);
         let read = match timeout_at(limit, self.response.chunk()).await {
@@ -264,7 +247,7 @@ impl StreamingResponse {
         &self.secrets
     }
 
-    /// Returns an error if the status is 300 or above, and else `None`. The error says whether a retry may help.
+    /// Returns the error that decides whether the request is retried, or `None` if the status is below 300.
     fn failure(&self) -> Option<ModelError> {
         let status = self.status();
         let response = crate::provider::protocol::HttpResponse::new(status, &self.headers, b"");
@@ -291,13 +274,13 @@ impl fmt::Debug for StreamingResponse {
     }
 }
 
-/// Returns the texts that must not be shown: the value of the header, and the key in it.
+/// Returns the texts that must not be shown: the value of the header, such as `Bearer sk-123`, and the key in it.
 fn secret_forms(secret: &Secret) -> Vec<Secret> {
     let key = secret.expose().rsplit(' ').next().unwrap_or_default();
     if key == secret.expose() { vec![secret.clone()] } else { vec![secret.clone(), key.into()] }
 }
 
-/// Creates the error for a request that could not be sent, or whose response broke off. `address` is the URL as it may be shown.
+/// Creates the error for a request that could not be sent, or whose response broke off. `address` is the URL without its secrets.
 fn transport_error(error: reqwest::Error, address: &str, secrets: &[Secret]) -> ModelError {
     let error = error.without_url();
     let (kind, message) = if error.is_timeout() {
@@ -317,7 +300,7 @@ fn transport_error(error: reqwest::Error, address: &str, secrets: &[Secret]) -> 
     ModelError::new(kind, message).with_source(error).without_secrets(&searchable(secrets))
 }
 
-/// Returns the system's message from the end of the chain of sources, for example `: Connection refused (os error 111)`, or an empty text.
+/// Returns the message of the operating system, for example `: Connection refused (os error 111)`, or an empty text.
 fn system_reason(error: &reqwest::Error) -> String {
     let sources = std::iter::successors(std::error::Error::source(error), |error| error.source());
     let of_system = sources.filter_map(|error| error.downcast_ref::<std::io::Error>()).last();
@@ -378,7 +361,7 @@ mod tests {
             let client = HttpClient::new(options).unwrap();
             let mut response = client.send(&url, &request, &[]).await.unwrap();
             assert!(response.chunk().await.unwrap().is_none());
-            // A task of the client returns the connection to its pool.
+            // A task of the client needs time to return the connection to the pool.
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         // Options with another connection timeout get another client, whose new connection gets no answer.

@@ -1,4 +1,4 @@
-//! Runs the attempts for one reply of a provider: retries, pauses, bytes, events.
+//! Requests one reply of a provider, with retries, and returns the events of the reply.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -123,7 +123,6 @@ impl Exchange {
         Some(event)
     }
 
-    /// Starts an attempt and waits until its response begins. Returns the next phase.
     async fn start(&mut self) -> ExchangePhase {
         let client = &self.model.client;
         let deadline = *self.deadline.get_or_insert_with(|| client.deadline());
@@ -149,7 +148,6 @@ impl Exchange {
         }
     }
 
-    /// Reads one piece of the response, and sets the next phase.
     async fn read_piece(&mut self, mut reading: Box<(StreamingResponse, ReplyReader)>, secrets: Vec<Secret>) {
         let (response, reader) = &mut *reading;
         let mut events = Vec::new();
@@ -192,8 +190,8 @@ impl Exchange {
         }
     }
 
-    /// Returns the phase that follows a failure. If a retry may help, another attempt follows, unless an event with content was read or any
-    /// event was returned. In all other cases, the error ends the reply.
+    /// Returns the phase after a failure. No further attempt is made if a retry cannot help, if content was read, or if an event was
+    /// returned.
     fn handle_failure(&mut self, error: ModelError) -> ExchangePhase {
         let error = match &self.shown.quotable {
             Some(request) => {
@@ -231,7 +229,7 @@ impl Exchange {
     }
 }
 
-/// Returns whether an event carries content. After such an event, a failed attempt is not repeated.
+/// Returns whether an event carries content. Without content, a failed attempt may be repeated.
 fn is_content(event: &ModelEvent) -> bool {
     !matches!(
         event,

@@ -6,8 +6,7 @@
 //! the events received so far are returned, and then the error. If the reply had already reported how it ended, the reply is complete, and
 //! there is no error.
 //!
-//! Dropping a future or a stream ends the exchange at once. Cancelling the token of a [`StepCx`](crate::model::StepCx) drops the
-//! stream's exchange.
+//! Dropping a future or a stream ends its HTTP request at once, and so does cancelling the token of its [`StepCx`](crate::model::StepCx).
 //! ```
 //! # #[cfg(feature = "openai")]
 //! # fn example() -> Result<(), agent::provider::BuildModelError> {

@@ -44,7 +44,7 @@ pub struct HttpModel {
 pub(super) struct ModelEndpoint {
     pub(super) info: ModelInfo,
     pub(super) facts: Option<ModelFacts>,
-    /// The configured maximum number of tokens of a reply.
+    /// The maximum number of tokens of a reply, if the program set it. A built-in maximum is only in `facts`.
     max_output: Option<u64>,
     pub(super) protocol: Arc<dyn Protocol>,
     pub(super) client: HttpClient,
@@ -157,8 +157,8 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Adds a header, for example an organisation. It replaces a header of the same name. The value of a header whose name contains `key`,
-    /// `token`, `auth`, `secret` or `cookie` is never shown.
+    /// Adds a header, for example an organization. The header replaces a header of the same name. The value of a header whose name
+    /// contains `key`, `token`, `auth`, `secret` or `cookie` is never shown.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
@@ -310,7 +310,7 @@ impl HttpModelBuilder {
 }
 
 impl ModelEndpoint {
-    /// Returns the headers whose values must not be shown: the configured headers with a secret, and the header with the key.
+    /// Returns the headers whose values must not be shown, including the header with the key.
     pub(super) async fn secrets(&self, deadline: Instant) -> Result<Vec<(String, Secret)>, ModelError> {
         let late =
             |_| ModelError::new(ModelErrorKind::Timeout, "the callback that gives the key took too long");
@@ -329,8 +329,7 @@ impl ModelEndpoint {
         Ok(http)
     }
 
-    /// Returns the HTTP request that counts the tokens of a model request, and the JSON Pointer to their number in the response. Returns
-    /// `None` if the protocol has no endpoint for counting.
+    /// Encodes the request that counts tokens: see [`Protocol::encode_count`].
     pub(super) fn encode_count(
         &self,
         request: &ModelRequest,
@@ -342,7 +341,7 @@ impl ModelEndpoint {
         }))
     }
 
-    /// Returns the request with at most the configured maximum output as its `max_tokens`. A request without `max_tokens` gets the maximum.
+    /// Limits `max_tokens` to the configured maximum. A request without `max_tokens` gets the maximum.
     fn limited<'a>(&self, request: Cow<'a, ModelRequest>) -> Cow<'a, ModelRequest> {
         match self.max_output {
             Some(limit) if request.max_tokens.is_none_or(|tokens| tokens > limit) => {
@@ -354,7 +353,6 @@ impl ModelEndpoint {
         }
     }
 
-    /// Returns the data with which the request is logged and reported without its secrets. `http` is the encoded request.
     fn loggable_request(
         &self,
         cx: &StepCx,
@@ -373,8 +371,7 @@ impl ModelEndpoint {
             }
             let mut request = request.clone();
             request.messages = messages.into_iter().collect();
-            // The encoder logged its warnings when it encoded the request for the provider, so the warnings of this second encoding are
-            // discarded.
+            // The encoder already logged its warnings for the request that is sent, so the warnings of this second encoding are discarded.
             let encode = || self.protocol.encode(&self.info, &self.limited(with_edit_notes(&request)));
             let encoded = tracing::subscriber::with_default(NoSubscriber::new(), encode);
             encoded.ok().map(|http| http.text())

@@ -83,17 +83,14 @@ pub struct HttpOptions {
 type OnRetry = Observer<dyn Fn(&Retry<'_>) + Send + Sync>;
 type OnUsage = Observer<dyn Fn(&ModelInfo, &Usage) + Send + Sync>;
 
-/// The proxy between this program and the provider.
 #[derive(Clone, PartialEq)]
 pub(super) enum ProxyChoice {
-    /// The proxy that the environment sets.
     Environment,
     None,
     /// A proxy with this URL, which may contain a password.
     Url(Secret),
 }
 
-/// A client, and the options with which it was created.
 pub(super) struct SharedConnections {
     pub(super) connect_timeout: Duration,
     pub(super) user_agent: String,
@@ -240,15 +237,15 @@ impl HttpOptions {
         ReplyLimits { body: self.max_body, event: self.max_event, document: self.max_document }
     }
 
-    /// Calls `listener` before the pause of each retry of a request for a reply. Retries of token counts are only logged. The function must
-    /// not block. If it panics, it is not called again.
+    /// Calls `listener` before the pause of each retry. Retries of token counts are only logged. `listener` must not block. If it panics,
+    /// it is not called again.
     pub fn on_retry(mut self, listener: impl Fn(&Retry<'_>) + Send + Sync + 'static) -> Self {
         self.on_retry = Some(Observer::new("on_retry", Arc::new(listener)));
         self
     }
 
     /// Calls `listener` after each reply for which the provider reported usage. For a reply that broke off, `listener` gets the usage that
-    /// was reported so far. It is not called if the stream of the reply is dropped before its end. The function must not block. If it
+    /// was reported so far. It is not called if the stream of the reply is dropped before its end. `listener` must not block. If it
     /// panics, it is not called again.
     ///
     /// ```
@@ -289,7 +286,7 @@ impl HttpOptions {
     }
 
     /// Calls `listener` with everything that is sent and received, including retries: requests with their bodies, and responses piece by
-    /// piece. Keys are masked. The conversation is not masked, so a log of the traffic is as private as the conversation. The function must
+    /// piece. Keys are masked. The conversation is not masked, so a log of the traffic is as private as the conversation. `listener` must
     /// not block. If it panics, it is not called again.
     ///
     /// ```

@@ -10,22 +10,20 @@ use crate::provider::tools::has_strict_tools;
 use crate::schema::{Dialect, render, restore_nulls};
 use crate::tool::dialect::tools_in_dialect;
 
-/// A filter of events that removes the nulls that mean "absent". It rewrites completed calls of tools that were sent with a strict schema,
-/// and a completed answer whose schema was strict.
+/// A filter of events that rewrites completed calls, and the completed answer, if their schemas are strict.
 pub(super) struct NullRestorer {
     dialect: Dialect,
-    /// The plans of the tools with a strict schema.
+    /// The compiled schemas of the tools that are sent with a strict schema.
     plans: Vec<Plan>,
     calls: BTreeMap<usize, Part>,
-    /// The plan of the answer, if its schema was strict.
+    /// The compiled schema of the answer, if it is sent as a strict schema.
     answer: Option<Plan>,
     /// The texts that may be the answer, by their index in the content.
     texts: BTreeMap<usize, Part>,
 }
 
 impl NullRestorer {
-    /// Creates the state for a reply. Returns `None` if no schema of the request is strict in OpenAI's dialect, so that no reply is
-    /// rewritten.
+    /// Creates the filter. Returns `None` if no schema of the request is strict in OpenAI's dialect.
     pub(super) fn new(dialect: Dialect, request: &ModelRequest) -> Option<Self> {
         if dialect != Dialect::OpenAiStrict {
             return None;
@@ -45,14 +43,13 @@ impl NullRestorer {
         is_needed.then(|| Self { dialect, plans, calls: BTreeMap::new(), answer, texts: BTreeMap::new() })
     }
 
-    /// Resets the state for another attempt.
     pub(super) fn clear(&mut self) {
         self.calls.clear();
         self.texts.clear();
     }
 
-    /// Adds the event to `out`. If the event ends calls or the answer, their rewritten forms are added before the event. A call that
-    /// arrives whole is replaced by its rewritten form.
+    /// Adds the event to `out`. Before an event that ends a call or the answer, adds the rewritten call or answer as a
+    /// [`ModelEvent::Part`].
     pub(super) fn push(&mut self, event: ModelEvent, out: &mut impl Extend<ModelEvent>) {
         match &event {
             ModelEvent::ToolCallStart { content_index, id, name } => {
@@ -97,8 +94,7 @@ impl NullRestorer {
         out.extend([event]);
     }
 
-    /// Returns the rewritten answer, or `None` if nothing had to be removed. An answer in several texts does not follow a schema and is not
-    /// rewritten.
+    /// Returns the rewritten answer, if it changed. An answer in several texts does not follow a schema, so it is not rewritten.
     fn restore_answer(&mut self) -> Option<ModelEvent> {
         let (content_index, mut part) = self.texts.pop_first().filter(|_| self.texts.is_empty())?;
         let Content::Text(text) = &mut part.content else { return None };
@@ -110,7 +106,6 @@ impl NullRestorer {
         Some(ModelEvent::Part { content_index, part: Box::new(part) })
     }
 
-    /// Returns the rewritten call, or `None` if nothing had to be removed, or if the schema of its tool is not strict.
     fn restore_call(&mut self, content_index: usize) -> Option<ModelEvent> {
         let mut part = self.calls.remove(&content_index)?;
         let Content::ToolCall(call) = &mut part.content else { return None };

@@ -8,7 +8,6 @@ use tokio::time::Instant;
 use super::options::HttpOptions;
 use crate::model::ModelError;
 
-/// The retries of one request.
 #[derive(Debug, Default)]
 pub(super) struct Retries {
     number: u32,
@@ -20,13 +19,11 @@ impl Retries {
         Self { number: u32::MAX }
     }
 
-    /// Returns the number of retries so far.
     pub(super) fn number(&self) -> u32 {
         self.number
     }
 
-    /// Counts the next retry and returns the pause before it. Returns `None` if the request is not retried, or if the retry would begin
-    /// after the deadline.
+    /// Counts the next retry and returns the pause before it, or returns `None` if the request is not retried.
     pub(super) fn next_pause(
         &mut self,
         options: &HttpOptions,

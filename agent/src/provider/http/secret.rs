@@ -12,7 +12,6 @@ use crate::tool::BoxFuture;
 pub(super) struct Secret(Arc<str>);
 
 impl Secret {
-    /// Returns the text itself.
     pub(super) fn expose(&self) -> &str {
         &self.0
     }
@@ -22,7 +21,6 @@ impl Secret {
 /// garble texts.
 const MIN_SEARCHABLE: usize = 8;
 
-/// Returns the secrets that are long enough to be searched for and masked in texts.
 pub(super) fn searchable(secrets: &[Secret]) -> Vec<&str> {
     secrets.iter().map(Secret::expose).filter(|secret| secret.chars().count() >= MIN_SEARCHABLE).collect()
 }

@@ -7,7 +7,7 @@ use crate::traffic::{OnTraffic, Traffic, TrafficKind, next_exchange};
 
 const REDACTED: &str = "[redacted]";
 
-/// The reporter of one exchange to its listeners. Dropping the reporter reports the end of the exchange, if it was not reported before.
+/// The reporter of one request and its response. Dropping the reporter reports the end of the response, if it was not reported before.
 pub(super) struct TrafficReporter {
     listeners: Vec<OnTraffic>,
     server: String,
@@ -18,7 +18,6 @@ pub(super) struct TrafficReporter {
 }
 
 impl TrafficReporter {
-    /// Creates the reporter of an exchange with the server at this address.
     pub(super) fn new(listeners: Vec<OnTraffic>, address: &str, secrets: &[Secret]) -> Self {
         // Listeners get the address without its path, for example `https://host:443`.
         let path = address.match_indices('/').nth(2).map_or(address.len(), |(at, _)| at);

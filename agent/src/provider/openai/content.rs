@@ -12,7 +12,6 @@ pub(super) fn invalid(what: impl Into<String>) -> ModelError {
     ModelError::new(ModelErrorKind::InvalidRequest, what)
 }
 
-/// Writes a single plain text as a string, and any other content as a list.
 pub(super) fn content(
     parts: &[Part],
     provider: &str,
@@ -25,12 +24,9 @@ pub(super) fn content(
     }
 }
 
-/// The prefix of a failed result's text.
 const FAILED: &str = "Error: ";
-/// The text of a failed result whose own text is empty.
 const NO_REASON: &str = "Error: the tool gave no reason";
 
-/// Returns the text to put before the texts of a result. The returned text is empty if the result is not an error.
 pub(super) fn failure_prefix(result: &ToolResultMessage, texts: &[&str]) -> &'static str {
     match texts {
         _ if !result.is_error => "",
@@ -39,8 +35,8 @@ pub(super) fn failure_prefix(result: &ToolResultMessage, texts: &[&str]) -> &'st
     }
 }
 
-/// Puts `Error:` before the content of a failed result, because these APIs have no field for failures. An empty text becomes
-/// [`NO_REASON`]. `text_kind` is the type of a text in a list. The caller has checked that the result failed.
+/// Puts `Error:` before the content of a failed result, because OpenAI's APIs have no field for failures. `text_kind` is the type of a
+/// text in a list.
 pub(super) fn mark_failed(content: &mut Value, text_kind: &str) {
     match content {
         Value::String(text) if text.is_empty() => text.push_str(NO_REASON),
@@ -50,8 +46,7 @@ pub(super) fn mark_failed(content: &mut Value, text_kind: &str) {
     }
 }
 
-/// Creates a message with this content and the other fields from its provider data. Returns `None` for a message without content, unless
-/// the message had no content in a request from which it was read.
+/// Returns `None` for a message without content, unless its provider data contains the empty content of a recorded request.
 pub(super) fn message(role: &str, content: Value, data: Option<&Value>) -> Option<Value> {
     let rest = data.and_then(|data| data.get("message"));
     let keeps_content = rest.is_some_and(|rest| rest.get("content").is_some());
@@ -65,10 +60,8 @@ pub(super) fn message(role: &str, content: Value, data: Option<&Value>) -> Optio
     Some(message.into())
 }
 
-/// Checks the name of a schema for the reply.
-///
-/// Source: `name` in OpenAI's [reference](https://platform.openai.com/docs/api-reference/chat/create): letters, digits, `_` and
-/// `-`, at most 64.
+/// Checks the name of a schema for the reply against `name` in OpenAI's
+/// [reference](https://platform.openai.com/docs/api-reference/chat/create): letters, digits, `_` and `-`, at most 64.
 pub(super) fn check_output_name(name: &str) -> Result<(), ModelError> {
     const MAX: usize = 64;
     let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
@@ -81,12 +74,10 @@ pub(super) fn check_output_name(name: &str) -> Result<(), ModelError> {
     Err(invalid(text).with_code("invalid_output_name"))
 }
 
-/// Creates the error for a request with more than `max` stop sequences.
 pub(super) fn too_many_stops(max: usize) -> ModelError {
     invalid(format!("OpenAI takes at most {max} stop sequences")).with_code("too_many_stop_sequences")
 }
 
-/// Writes the tool choice. `named` writes the choice of one tool.
 pub(super) fn tool_choice(choice: &ToolChoice, named: impl Fn(&str) -> Value) -> Value {
     match choice {
         ToolChoice::Auto => "auto".into(),

@@ -9,19 +9,13 @@ use crate::model::{Capabilities, ManagedResult, ManagedTool, ModelError};
 use crate::provider::managed::{add_cited, add_generated_images, list, source, texts};
 use crate::provider::parts::{own_data, some_text, text};
 
-/// Sets the capabilities for the tools that OpenAI runs in Responses, as far as the model's name tells.
-///
-/// Source: OpenAI's model pages, on tools of the Responses API.
+/// Sets the capabilities for the tools that OpenAI runs in the Responses API. Source: OpenAI's model pages.
 pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities {
     let has = models::has_hosted_tools(model);
     (known.web_search, known.code_execution, known.image_generation) = (has, has, has);
     known
 }
 
-/// Writes a tool for a request to Responses.
-///
-/// # Errors
-/// Fails if the API does not have the tool, or if the tool blocks domains. `max_uses` is left out, with a warning.
 pub(super) fn tool(tool: &ManagedTool, own: &str) -> Result<Value, ModelError> {
     Ok(match tool {
         ManagedTool::WebSearch { allowed_domains, blocked_domains, .. } => {
@@ -44,10 +38,7 @@ pub(super) fn tool(tool: &ManagedTool, own: &str) -> Result<Value, ModelError> {
     })
 }
 
-/// Returns the field that requests a web search in Chat Completions, and the field's value. Returns `None` if the tool is not a web search.
-///
-/// # Errors
-/// Fails if the server or the model has no web search, or if the tool limits the domains. `max_uses` is left out, with a warning.
+/// Returns the field of Chat Completions that requests a web search, and its value. Returns `None` for other tools.
 pub(super) fn chat_search<'f>(
     tool: &ManagedTool,
     field: Option<&'f str>,
@@ -74,7 +65,6 @@ pub(super) fn chat_search<'f>(
     Ok(Some((field, value)))
 }
 
-/// Returns the results in the items of Responses, with the pages that the text cites.
 pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     let mut results: Vec<ManagedResult> = reply
         .content
@@ -108,7 +98,7 @@ fn result(tool: &ProviderTool, item: Option<&Value>) -> Option<ManagedResult> {
                 list(input, "sources").iter().filter_map(|page| source(page, "url", "title")).collect();
             ManagedResult::WebSearch { queries, sources, error }
         }
-        // `open_page` and `find_in_page` are also calls of `web_search`, but they read a page.
+        // The `web_search` actions `open_page` and `find_in_page` read a page.
         "web_search" => ManagedResult::WebFetch { url: own("url"), title: None, text: None, error },
         "code_interpreter" => ManagedResult::CodeExecution {
             code: input.as_str().map(str::to_owned),

@@ -9,8 +9,8 @@ pub(super) fn is_non_reasoning(model: &str) -> bool {
         || name.contains("-chat-latest")
 }
 
-/// Returns whether a model is known to reason by default. Unless its reasoning is turned off, such a model accepts no sampling settings.
-/// Its system prompt has the role `developer`.
+/// Returns whether a model is known to reason by default. Unless reasoning is turned off, the model accepts no sampling settings. Its
+/// system prompt has the role `developer`.
 pub(super) fn is_reasoning_model(model: &str) -> bool {
     let name = base_name(model);
     (is_o_series(name) || name.starts_with("gpt-5") || name.starts_with("gpt-6")) && !is_non_reasoning(model)
@@ -33,8 +33,7 @@ pub(super) fn has_stop_sequences(model: &str) -> bool {
     !is_reasoning_model(model)
 }
 
-/// Returns whether a model follows a schema for its reply, as far as its name tells. The models before gpt-4o do not, and neither do
-/// o1-mini and o1-preview. Returns `true` for unknown names.
+/// Returns whether a model follows a schema for its reply. Returns `true` for unknown names.
 ///
 /// Source: OpenAI's guide to [structured outputs](https://platform.openai.com/docs/guides/structured-outputs).
 pub(super) fn has_structured_output(model: &str) -> bool {
@@ -44,7 +43,6 @@ pub(super) fn has_structured_output(model: &str) -> bool {
     !is_old
 }
 
-/// Returns capabilities with the media that a model accepts, as far as its name tells.
 pub(super) fn media(model: &str) -> Capabilities {
     let name = base_name(model);
     let is_text = ["gpt-3", "gpt-oss", "o1-mini", "o3-mini"].iter().any(|text| name.starts_with(text))
@@ -59,7 +57,7 @@ pub(super) fn media(model: &str) -> Capabilities {
     }
 }
 
-/// Returns whether a model has the tools that OpenAI runs in Responses, as far as its name tells.
+/// Returns whether OpenAI runs tools for the model in the Responses API.
 pub(super) fn has_hosted_tools(model: &str) -> bool {
     let name = base_name(model);
     let is_old = ["gpt-3", "gpt-4-", "gpt-oss", "o1", "o3-mini"].iter().any(|old| name.starts_with(old))
@@ -68,7 +66,6 @@ pub(super) fn has_hosted_tools(model: &str) -> bool {
     is_openai(name) && !is_old
 }
 
-/// Returns whether a model is known to search the web in Chat Completions, because the model is made for search.
 pub(super) fn is_search_model(model: &str) -> bool {
     is_openai(base_name(model)) && model.contains("-search")
 }
@@ -102,15 +99,14 @@ pub(super) fn effort(model: &str, thinking: Thinking) -> &'static str {
         Thinking::Max => 6,
     };
     let known = known_efforts(base_name(model));
-    // If the model has no effort at or below the wanted one, its lowest effort is used.
     let below = known.iter().rev().find(|at| **at <= wanted);
     let at = below.or(known.first()).copied().unwrap_or(wanted);
-    // Only the level `none` turns reasoning off, so any higher level gets at least the lowest effort with reasoning.
+    // Only the level `none` turns reasoning off.
     let at = if at == 0 && wanted > 0 { known.get(1).copied().unwrap_or(at) } else { at };
     WORDS.get(at).copied().unwrap_or("medium")
 }
 
-/// Returns the efforts that the model supports, as indexes into the seven efforts from `none` to `max`.
+/// Returns the supported efforts, as indexes into the `WORDS` of [`effort`].
 fn known_efforts(name: &str) -> &'static [usize] {
     let version = name.strip_prefix("gpt-").and_then(|rest| {
         let mut numbers = rest.split(['-', '.']).map(|word| word.parse::<u32>().ok());
@@ -140,7 +136,6 @@ fn is_openai(name: &str) -> bool {
     name.starts_with("gpt-") || is_o_series(name)
 }
 
-/// Returns whether the name is that of an o-series model, for example `o1` or `o3-mini`.
 fn is_o_series(name: &str) -> bool {
     name.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }

@@ -1,4 +1,4 @@
-//! Reads what both protocols of OpenAI write in the same form: the content of messages, and tool choices.
+//! Parses message content and tool choices of recorded requests, for both protocols of OpenAI.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use crate::message::{Part, ProviderData};
 use crate::model::ToolChoice;
 use crate::provider::parts::JsonObject;
 
-/// Removes the content from a message's fields and returns it. Empty content stays in the fields, so that it is written back unchanged.
+/// Takes the content out of a message's fields. Empty content stays in the fields, so that it is written back unchanged.
 pub(super) fn take_content(fields: &mut JsonObject, key: &str) -> Option<Value> {
     let has_content = match fields.get(key) {
         Some(Value::Null) => false,
@@ -16,7 +16,7 @@ pub(super) fn take_content(fields: &mut JsonObject, key: &str) -> Option<Value> 
     if has_content { fields.shift_remove(key) } else { None }
 }
 
-/// Reads a content as parts. An item of a list that would not be written back unchanged becomes an opaque part.
+/// Reads content as parts. A list item that `write` would not reproduce becomes an opaque part.
 pub(super) fn read_content(
     content: Option<Value>,
     provider: &str,
@@ -34,13 +34,13 @@ pub(super) fn read_content(
     }
 }
 
-/// Creates provider data from the fields without a neutral form, or returns `None` if there are no such fields.
+/// Returns provider data with the fields that were not parsed.
 pub(super) fn rest_data(provider: &str, fields: JsonObject) -> Option<ProviderData> {
     (!fields.is_empty())
         .then(|| ProviderData::new(provider, Map::from_iter([("message".to_owned(), fields.into())])))
 }
 
-/// Reads the tool choice, which is automatic by default. `named` returns the name if the value chooses one tool.
+/// Reads a tool choice. `named` returns the tool's name if the value chooses one tool.
 pub(super) fn read_tool_choice<'v>(
     choice: Option<&'v Value>,
     named: impl Fn(&'v Value) -> Option<&'v str>,

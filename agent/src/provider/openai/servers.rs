@@ -2,7 +2,6 @@
 
 use super::chat::Compat;
 
-/// A server that supports Chat Completions.
 pub(in crate::provider) struct ChatServer {
     pub(in crate::provider) name: &'static str,
     /// The base URL, or an empty text if each account has a different one.
@@ -10,7 +9,6 @@ pub(in crate::provider) struct ChatServer {
     pub(in crate::provider) key_variable: &'static str,
     /// Whether the server runs on this machine, and may not need a key.
     pub(in crate::provider) is_local: bool,
-    /// The server's differences from OpenAI.
     pub(in crate::provider) compat: fn() -> Compat,
 }
 
@@ -32,10 +30,10 @@ const fn local(
     ChatServer { name, base_url, key_variable, is_local: true, compat }
 }
 
-/// The servers with built-in settings.
+/// The servers with built-in settings. Source: the API pages of each server.
 ///
-/// Source: the API pages of each server, and recorded traffic for the responses. The decoder handles differences in responses (thinking or
-/// usage in other fields, lists for content, empty ids) in the same way for every server, so this list does not contain them.
+/// Differences in responses (thinking or usage in other fields, lists for content, empty ids) are not in this list, because the decoder
+/// handles them for every server.
 pub(in crate::provider) const SERVERS: &[ChatServer] = &[
     remote("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", || {
         Compat::plain().with_thinking("reasoning").with_json_schema(true).with_web_search("plugins")
@@ -168,7 +166,6 @@ mod tests {
         assert_eq!(ids[1], "aB3dE6gH9");
         assert_eq!(written["messages"][1]["tool_call_id"].as_str(), Some(&*ids[0]));
         assert_eq!(written["messages"][1]["name"], "f");
-        // The notes before the images mention the ids of the calls.
         for (at, id) in [0, 2].into_iter().zip(ids) {
             let note = &written["messages"][3]["content"][at]["text"];
             assert_eq!(note, &format!("What `f` (call {id}) shows:"));

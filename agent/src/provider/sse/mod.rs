@@ -61,11 +61,10 @@ pub const MAX_EVENT: usize = 16 << 20;
 pub struct SseParser {
     /// An unfinished line.
     line: Vec<u8>,
-    /// The data of the current event, as far as it was copied out of the chunks. An event that lies in one chunk and has one `data` line is
-    /// not copied.
+    /// The data of the current event, as far as it was copied out of the chunks.
     data: Vec<u8>,
     has_data: bool,
-    /// The type of the current event, copied in the same cases as `data`.
+    /// The type of the current event, as far as it was copied out of the chunks.
     event: Vec<u8>,
     last_id: String,
     retry: Option<u64>,
@@ -78,8 +77,8 @@ pub struct SseParser {
     stray: Option<StrayJson>,
 }
 
-/// JSON without `data:`, with the depth of its brackets and the state of its strings. Both show where the JSON ends, so that it is parsed
-/// only once.
+/// JSON outside of events, in lines without `data:`. The depth of its brackets and the state of its strings show where the JSON ends, so
+/// that it is parsed only once.
 #[derive(Debug, Default)]
 struct StrayJson {
     text: Vec<u8>,
@@ -116,7 +115,7 @@ impl StrayJson {
     }
 }
 
-/// Maximum length of JSON without `data:`, in bytes. Longer JSON is ignored.
+/// Maximum length of JSON outside of events, in bytes. Longer JSON is ignored.
 const MAX_STRAY: usize = 64 << 10;
 
 /// One event.
@@ -233,7 +232,7 @@ impl SseParser {
     pub fn finish(&mut self, mut on: impl FnMut(SseEvent<'_>)) {
         let line = std::mem::take(&mut self.line);
         let mut fields = ChunkFields::default();
-        // Reading the last line cannot exceed the limit: the input was within the limit so far, and only the end of the line is added.
+        // If the last line makes the event too long, the event is dropped.
         if line.is_empty() || self.read_line(&line, &mut fields, &mut on).is_ok() {
             self.dispatch(&mut fields, &mut on);
         }
@@ -241,7 +240,6 @@ impl SseParser {
         *self = Self { max_event: self.max_event, stray, ..Self::new() };
     }
 
-    /// Splits off the first line, if its end was received.
     fn split_line<'c>(&mut self, bytes: &'c [u8]) -> Option<(&'c [u8], &'c [u8])> {
         let at = memchr2(b'\n', b'\r', bytes)?;
         let (line, end) = bytes.split_at(at);
@@ -324,8 +322,8 @@ impl SseParser {
         Ok(())
     }
 
-    /// Adds a line of JSON without `data:`. If the line completes the JSON, ends the current event, and then passes the JSON on as an
-    /// event of its own. JSON that is malformed or longer than [`MAX_STRAY`] is ignored.
+    /// Adds a line of JSON outside of events. Complete JSON ends the current event and is then passed on as an event of its own. JSON that
+    /// is malformed or longer than [`MAX_STRAY`] is ignored.
     fn keep_stray(&mut self, line: &[u8], fields: &mut ChunkFields<'_>, on: &mut impl FnMut(SseEvent<'_>)) {
         let Some(mut stray) = self.stray.take() else { return };
         stray.push(line);
@@ -369,7 +367,6 @@ impl SseParser {
         Ok(())
     }
 
-    /// Passes on the current event, and begins the next. An event without data is dropped.
     #[inline]
     fn dispatch(&mut self, fields: &mut ChunkFields<'_>, on: &mut impl FnMut(SseEvent<'_>)) {
         let event = fields.event.take().unwrap_or(&self.event);
@@ -393,7 +390,7 @@ impl Default for SseParser {
     }
 }
 
-/// Decodes bytes as text. (`from_utf8_lossy` alone is several times slower, even where nothing is lost.)
+/// Decodes bytes as text. `from_utf8_lossy` alone is several times slower, even for valid UTF-8.
 #[inline]
 fn decode_text(bytes: &[u8]) -> Cow<'_, str> {
     str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)

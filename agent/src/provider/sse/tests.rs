@@ -16,7 +16,6 @@ fn event(event: &str, data: &str) -> (String, String, String) {
     (event.into(), data.into(), String::new())
 }
 
-/// Bodies and the events in them.
 fn bodies() -> Vec<(&'static [u8], Seen)> {
     let id = |id: &str| ("message".to_owned(), "x".to_owned(), id.to_owned());
     vec![

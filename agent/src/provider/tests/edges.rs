@@ -1,5 +1,4 @@
-//! Edges of what providers accept, tested with every protocol: how a conversation begins, failed results, media types, metadata,
-//! limits, examples of tools, and what one protocol of a provider may see of another protocol's messages.
+//! Edge cases of what providers accept, tested with every protocol.
 
 use serde_json::{Value, json};
 
@@ -51,7 +50,6 @@ fn failed(content: Vec<Part>) -> ToolResultMessage {
     ToolResultMessage::new("c1", "look", OutcomeKind::Failed).with_content(content)
 }
 
-/// A conversation in which the model makes two calls twice, and answers after the results each time.
 fn long() -> Vec<Message> {
     let calls = |ids: [&str; 2], said: &str| {
         let calls = ids.map(|id| Part::tool_call(id, "look", "{}"));
@@ -168,7 +166,6 @@ fn a_failed_result_is_marked_whatever_parts_it_has() {
     }
 }
 
-/// Encodes one part, and returns the body or the error.
 fn sent(api: &dyn Protocol, part: &Part) -> Result<Value, ModelError> {
     let request = ModelRequest::new([Message::user([Part::text("See:"), part.clone()])]);
     api.encode(&ModelInfo::new("test", api.api(), "gpt-4o-audio-preview"), &request).map(|http| http.json())
@@ -368,7 +365,7 @@ fn what_was_read_from_a_request_goes_back_only_over_its_protocol() {
         }
         let own = handed(from).to_string();
         assert!(own.matches("STATE").count() >= 5, "its own state is lost in {own}");
-        // The owner of each state survives storing and loading the conversation.
+        // Provider data keeps its provider and protocol when the conversation is stored and loaded.
         let stored = serde_json::to_string(&conversation).unwrap();
         let read: Conversation = serde_json::from_str(&stored).unwrap();
         assert_eq!(read, conversation);
@@ -442,7 +439,7 @@ fn names_of_schemas_and_stop_sequences_are_checked_before_the_request() {
     }
 }
 
-/// Types whose schemas mark a secret, as the derive of `ToolArgs` does.
+/// Declares a type whose schema can mark a secret, as `derive(ToolArgs)` does.
 macro_rules! described {
     ($name:ident, $schema:tt) => {
         struct $name;
@@ -474,7 +471,7 @@ fn examples_of_tools_are_sent_without_secrets_and_without_wrong_ones() {
             let options = options
                 .example(json!({"city": "Rome", "days": 3}))
                 .example(json!({"city": "Bern", "key": "hunter2"}));
-            // Both of these examples are wrong: they are not valid arguments.
+            // Neither example is valid, so both are left out.
             options.example(json!({"town": "Oslo"})).example(json!({"city": "Kyiv", "days": "three"}))
         })
         .unwrap();
@@ -506,8 +503,7 @@ fn examples_of_tools_are_sent_without_secrets_and_without_wrong_ones() {
     }
 }
 
-/// A result with several texts is sent to Chat Completions as one text, because not every server accepts lists, and to the other
-/// protocols as a list.
+/// Several texts are sent to Chat Completions as one text, because not every server accepts lists.
 #[test]
 fn several_texts_are_lines_or_a_list() {
     let call = Message::assistant([Part::tool_call("c1", "look", "{}")]);

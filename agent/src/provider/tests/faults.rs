@@ -5,8 +5,7 @@ use crate::message::AssistantMessage;
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelStream, StepCx};
 use crate::provider::{Protocol, ReplyReader};
 
-/// A stream of each protocol: text, a call, and the end. All protocols except Responses report token counts in
-/// the first event.
+/// A stream of each protocol: text, a call, and the end. All protocols except Responses report token counts in the first event.
 fn streams() -> Vec<(Box<dyn Protocol>, String)> {
     vec![
         #[cfg(feature = "openai")]
@@ -70,7 +69,7 @@ fn streams() -> Vec<(Box<dyn Protocol>, String)> {
     ]
 }
 
-/// Reads the beginning of a response, after which the connection breaks for `reason`, or ends regularly if there is no reason.
+/// Reads the start of a response. Then the connection breaks for `reason`, or ends regularly if `reason` is `None`.
 fn handed_out(
     protocol: &dyn Protocol,
     bytes: &[u8],
@@ -90,7 +89,7 @@ fn handed_out(
     let (mut events, mut error) = (Vec::new(), None);
     while let Some(event) = now(stream.next()) {
         match event {
-            // Usage and state are emitted at the end, so they are not compared.
+            // Usage and provider data are emitted at the end, so they are not compared.
             Ok(ModelEvent::Usage { .. } | ModelEvent::PartData { .. } | ModelEvent::MessageData { .. }) => {}
             Ok(event) => events.push(serde_json::to_string(&event).unwrap_or_default()),
             Err(failed) => error = Some(failed),
@@ -205,7 +204,6 @@ fn a_cut_stream_gives_a_prefix_and_an_error_and_never_half_a_call() {
         for cut in 0..body.len() {
             let (partial, error) = read(&*protocol, "test", 200, &body.as_bytes()[..cut]);
             assert!("Hé".starts_with(&partial.text()), "{api} cut at {cut}: {:?}", partial.text());
-            // Every call of the reply is complete, or the reply has an error.
             let is_whole = partial.tool_calls().all(|call| call.args.text() == r#"{"a":1}"#);
             match error {
                 Some(error) => {
@@ -232,8 +230,7 @@ fn bytes_that_are_no_text_are_errors_that_keep_what_came() {
             bytes[at] = 0xFF;
             let (partial, error) = read(&*protocol, "test", 200, &bytes);
             let Some(error) = error else {
-                // An invalid byte between events or in the name of a field only removes an event, or makes a
-                // line that is ignored.
+                // An invalid byte between events or in the name of a field only removes an event, or makes a line that is ignored.
                 assert!("Hé".starts_with(&partial.text()), "{api} at {at}");
                 continue;
             };

@@ -1,11 +1,10 @@
-//! Frequent events are read without JSON values. Both ways of reading must give the same events, also for
+//! Tests that the fast reading of frequent events, which builds no JSON values, gives the same events as the general reading, also for
 //! malformed input.
 
 use crate::model::{ModelEvent, ModelInfo};
 use crate::provider::frequent::GENERAL_ONLY;
 use crate::provider::{Protocol, ReplyReader, protocols};
 
-/// Returns the events of a body, and the error.
 fn read(protocol: &dyn Protocol, body: &[u8], chunk: usize) -> (Vec<ModelEvent>, Option<String>) {
     let info = ModelInfo::new("test", protocol.api(), "m");
     let (mut reader, mut events) = (ReplyReader::new(protocol, &info, 200, Vec::new()), Vec::new());
@@ -21,7 +20,7 @@ fn read_generally(protocol: &dyn Protocol, body: &[u8]) -> (Vec<ModelEvent>, Opt
     read
 }
 
-/// Returns streams: the protocol, the first events, and frequent events.
+/// Returns for each protocol its name, the first events of a stream, and the frequent events after them.
 fn streams() -> [(&'static str, Vec<&'static str>, Vec<&'static str>); 4] {
     [
         (
@@ -96,7 +95,6 @@ fn frequent_events_are_read_as_others_are() {
     }
 }
 
-/// Replaces parts of each event by other pieces of JSON, at many positions.
 #[test]
 fn malformed_frequent_events_fail_as_others_do() {
     let pieces = [

@@ -58,7 +58,6 @@ impl Random {
         }
     }
 
-    /// Returns data of the provider of the request, or of another provider.
     fn data(&mut self, data: serde_json::Value) -> ProviderData {
         ProviderData::new(self.of(&["test", "test", "other"]), data)
     }
@@ -200,7 +199,6 @@ fn targets() -> Vec<(Box<dyn Protocol>, ModelInfo)> {
     targets.into_iter().map(with_info).collect()
 }
 
-/// Returns the body for these messages, or the error.
 fn encode(protocol: &dyn Protocol, info: &ModelInfo, messages: MessageList) -> Result<String, String> {
     let request = ModelRequest { messages, ..ModelRequest::default() };
     match protocol.encode(info, &request) {
@@ -249,7 +247,7 @@ fn a_kept_text_changes_nothing_whatever_happens_to_the_conversation() {
                     let at = random.below(sent.len());
                     sent[at] = Arc::new(Message::user(random.text()));
                 }
-                // A view leaves out the middle.
+                // Context management leaves out the middle.
                 1 => {
                     let from = random.below(sent.len());
                     let to = from + random.below(sent.len() - from);
@@ -267,7 +265,7 @@ fn a_kept_text_changes_nothing_whatever_happens_to_the_conversation() {
                 _ => {}
             }
             let (protocol, info) = &targets[target];
-            // A request uses one of two slots or a fork of the first, as in concurrent requests and forked conversations.
+            // Concurrent requests and forked conversations use different slots.
             let slot = if random.one_in(9) { slots[0].fork() } else { slots[random.below(2)].clone() };
             let list = MessageList::from(sent.clone()).with_slot(slot);
             let expected = general(&**protocol, info, &sent);
@@ -372,8 +370,8 @@ fn a_media_part_of_a_result_is_written_once() {
     }
 }
 
-/// Sends the messages of each recorded request one after the other, as a conversation grows. After each message, also sends the
-/// conversation with a changed message, as if by a hook, and without a message, as if by a view.
+/// Replays each recorded request message by message, as a conversation grows. After each message, also encodes the conversation with one
+/// message changed and with one message removed.
 #[test]
 #[ignore = "recorded: needs AGENT_RECORDINGS"]
 fn recorded_requests_continue_to_the_text_of_a_whole_encoding() {

@@ -16,8 +16,7 @@ fn all() -> [ManagedTool; 4] {
     ]
 }
 
-/// Encodes a request for each tool, and returns the bodies or the errors. Checks that the body does not depend on whether the results are
-/// rendered.
+/// Encodes a request for each tool, and checks that `without_rendering` does not change the request.
 fn sent(protocol: &dyn Protocol, provider: &str, model: &str) -> [Result<Value, String>; 4] {
     let info = ModelInfo::new(provider, protocol.api(), model);
     all().map(|tool| {
@@ -172,7 +171,7 @@ fn chat_completions() {
     }
     assert_eq!(known(&api, "gpt-4o-search-preview"), [true, false, false, false]);
     assert_eq!(known(&api, "gpt-5.2"), [false; 4]);
-    // Servers with a web search have their own fields for it. For other servers it is refused.
+    // Servers with a web search have different fields for it. For other servers, the request is refused.
     for (field, value) in [("plugins", json!([{"id": "web"}])), ("enable_search", json!(true))] {
         let api = OpenAiChat::default().with_compat(Compat::plain().with_web_search(field));
         assert_eq!(body(&api, "m", &web)[field], value);
@@ -212,7 +211,7 @@ fn gemini() {
     assert_eq!(picture["generationConfig"]["responseModalities"], json!(["TEXT", "IMAGE"]));
     assert!(picture.get("tools").is_none());
     assert_eq!(known(&api, "gemini-3.8-flash"), [true, true, true, false]);
-    // These models do not support Gemini's tools together with functions.
+    // Gemini 2.5 does not support tools of the provider together with functions.
     assert_eq!(known(&api, "gemini-2.5-pro"), [false; 4]);
     assert_eq!(known(&api, "gemini-3-pro-image-preview"), [false, false, false, true]);
 
@@ -250,7 +249,6 @@ fn gemini() {
     assert_eq!(managed_results(&reply(&api, &answer.to_string())), [search(&["rust"], &[])]);
 }
 
-/// A reply that was stored and loaded still has the results of its tools.
 #[cfg(all(feature = "openai", feature = "anthropic"))]
 #[test]
 fn a_stored_reply_tells_the_same() {

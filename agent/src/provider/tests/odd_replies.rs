@@ -1,4 +1,4 @@
-//! Replies in forms that servers send, but that no documentation describes.
+//! Replies in undocumented forms that servers send.
 #![cfg_attr(
     not(feature = "openai"),
     allow(dead_code, unused_imports, reason = "most of it is of its servers")
@@ -16,7 +16,6 @@ fn sse(events: &[Value]) -> String {
     events.concat()
 }
 
-/// Returns the calls of a reply: id, name and arguments.
 fn calls(api: &dyn Protocol, text: &str) -> Vec<(String, String, String)> {
     let reply = reply(api, text);
     let call =
@@ -28,7 +27,7 @@ fn call(id: &str, name: &str, args: &str) -> (String, String, String) {
     (id.to_owned(), name.to_owned(), args.to_owned())
 }
 
-/// Returns a body of each protocol whose text is `Hi`.
+/// Returns, for each protocol, a reply with the text `Hi`.
 fn bodies() -> Vec<(Box<dyn Protocol>, Value)> {
     vec![
         #[cfg(feature = "openai")]
@@ -90,7 +89,6 @@ fn statuses_count_where_words_say_nothing() {
     }
 }
 
-/// A chunk of Chat Completions.
 #[cfg(feature = "openai")]
 fn chunk(delta: &Value, finish: Option<&str>) -> Value {
     json!({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
@@ -283,7 +281,7 @@ fn responses_without_deltas_are_read_from_last_words() {
     let args = "{\"a\":1}";
     for events in [
         vec![item(""), last("function_call_arguments", "arguments", args)],
-        // The arguments come with the start of the call, and again in deltas.
+        // The arguments come with the start of the call, and then perhaps again in deltas.
         vec![item(args)],
         [vec![item(args)], pieces.to_vec()].concat(),
         [vec![item("")], pieces.to_vec(), vec![last("function_call_arguments", "arguments", args)]].concat(),
@@ -343,7 +341,7 @@ fn anthropic_deltas_of_the_future_and_inputs_of_null_are_nothing() {
 #[test]
 fn anthropic_gets_no_white_space() {
     let api = crate::provider::anthropic::AnthropicMessages::default();
-    // Claude writes such text before a call.
+    // Claude writes white space before a call.
     let text = json!({"content": [{"type": "text", "text": "\n\n"}, {"type": "tool_use", "id": "c:1", "name": "f", "input": {}}],
         "stop_reason": "tool_use"});
     let called = reply(&api, &text.to_string());

@@ -1,4 +1,4 @@
-//! Requests in rare forms that providers accept: each is parsed into a neutral request and encoded again, unchanged.
+//! Requests in rare forms that providers accept. Parsing and encoding must return each of them unchanged.
 
 use serde_json::{Value, json};
 
@@ -23,12 +23,10 @@ fn chat_completions() {
     let image = json!({"type": "image_url", "image_url": {"url": "https://a.example/i.png"}});
     let said = |messages: Value| json!({"model": "gpt-5", "messages": messages, "stream": true});
     for given in [
-        // Messages with names.
         said(
             json!([{"role": "developer", "content": "S", "name": "bob"}, {"role": "user", "content": "a", "name": "ann"},
             {"role": "system", "content": [{"type": "text", "text": "T"}], "name": "carl"}]),
         ),
-        // Empty contents.
         said(
             json!([{"role": "user", "content": "a"}, {"role": "assistant", "content": null}, {"role": "assistant", "content": []},
             {"role": "assistant", "content": ""}, {"role": "assistant"}, {"role": "user", "content": []}]),
@@ -43,13 +41,12 @@ fn chat_completions() {
         said(json!([{"role": "user", "content": "a"},
             {"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": "{}"}},
             {"role": "function", "name": "f", "content": "3"}, {"role": "function", "name": "f", "content": null}])),
-        // A long id of the server itself.
+        // A long id that the server itself made.
         said(
             json!([{"role": "assistant", "content": null, "tool_calls": [{"id": "chatcmpl-tool-0123456789abcdef0123456789abcdef",
                 "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
             {"role": "tool", "tool_call_id": "chatcmpl-tool-0123456789abcdef0123456789abcdef", "content": "3"}]),
         ),
-        // Images that the model generated.
         said(json!([{"role": "assistant", "content": "Here.", "images": [image]}])),
         // Null in fields that the encoder usually writes.
         json!({"model": "m", "messages": [], "stream": null, "stream_options": null, "stop": null, "tools": null, "temperature": null}),

@@ -15,8 +15,7 @@ fn with_option(name: &str, strict: Option<bool>) -> ToolDefinition {
     definition.configure(|options| options.strict(strict)).unwrap()
 }
 
-/// Returns which tools of a body are strict. Checks each schema: `required` lists the optional property `b` exactly if the tool is strict
-/// and the provider is not Anthropic.
+/// Returns which tools of a body are strict. Checks that exactly the strict tools require the optional property `b`, except for Anthropic.
 fn strict_tools(api: &str, body: &Value) -> Vec<bool> {
     let strict_of = |tool: &Value| {
         let (tool, schema) = match api {
@@ -37,8 +36,7 @@ fn the_option_of_a_tool_decides_and_without_one_the_request() {
     let tools =
         [with_option("always", Some(true)), with_option("never", Some(false)), with_option("asked", None)];
     for api in protocols() {
-        // A definition caches its encoded texts. The requests share the definitions, to test that no request gets the cached text of
-        // another setting.
+        // The requests share the definitions, which cache their encoded text. No request may get the text of another setting.
         for strict in [false, true, false] {
             let request = ModelRequest::default().with_tools(tools.clone()).with_strict_tools(strict);
             let body = body(&*api, "gpt-4o", &request);

@@ -45,7 +45,6 @@ pub(in crate::provider) fn read(
     whole
 }
 
-/// Reads a reply that must not fail.
 pub(in crate::provider) fn reply(protocol: &dyn Protocol, body: &str) -> AssistantMessage {
     let (message, error) = read(protocol, "test", 200, body.as_bytes());
     assert!(error.is_none(), "{error:?}");
@@ -56,7 +55,6 @@ pub(in crate::provider) fn body(protocol: &dyn Protocol, model: &str, request: &
     protocol.encode(&ModelInfo::new("test", protocol.api(), model), request).unwrap().json()
 }
 
-/// Checks that a request body is unchanged after parsing and encoding it.
 pub(in crate::provider) fn assert_round_trip(protocol: &dyn Protocol, given: &Value) -> ModelRequest {
     let (model, request) = protocol.parse_request("test", given).unwrap();
     assert_eq!(body(protocol, &model, &request), *given);

@@ -10,16 +10,16 @@ use crate::message::{
 use crate::model::{ModelInfo, ModelRequest, Thinking};
 use crate::provider::Protocol;
 
-/// A mark in provider data: only the provider that sent it may receive it again.
+/// A marker in provider data. Only the provider that sent the data may receive it again.
 const STATE: &str = "STATE";
 
 struct Side {
     name: &'static str,
     protocol: Box<dyn Protocol>,
-    /// A reply with thinking, a text, a call, and, if the provider has it, a search.
+    /// A reply with thinking, a text, a call, and a search if the provider has one.
     reply: Value,
     searches: bool,
-    /// The minimum number of marks ([`STATE`]) that are sent back to this provider.
+    /// The minimum number of [`STATE`] markers that are sent back to this provider.
     kept: usize,
 }
 
@@ -94,7 +94,6 @@ fn sides() -> Vec<Side> {
     ]
 }
 
-/// Reads the reply as the transport does, with the provider and the model that wrote it.
 fn reply(side: &Side) -> AssistantMessage {
     let (mut message, error) = read(&*side.protocol, side.name, 200, side.reply.to_string().as_bytes());
     assert!(error.is_none(), "{}: {error:?}", side.protocol.api());
@@ -102,7 +101,6 @@ fn reply(side: &Side) -> AssistantMessage {
     message
 }
 
-/// Returns the body of the next request, sent to a model of this provider.
 fn sent(conversation: &Conversation, to: &Side, model: &str) -> Value {
     let recipient = Recipient::new(to.name, to.protocol.api(), model);
     let sent = HandOff::of(conversation, recipient);
@@ -114,7 +112,6 @@ fn sent(conversation: &Conversation, to: &Side, model: &str) -> Value {
     to.protocol.encode(&ModelInfo::new(to.name, to.protocol.api(), model), &request).unwrap().json()
 }
 
-/// Creates a conversation in which the model is next: an image of the user, a reply with a call, and the call's result with an image.
 fn conversation(from: &Side) -> Conversation {
     let result = ToolResultMessage::new("call:1", "add", OutcomeKind::Completed)
         .with_content([Part::text("forty-two"), Part::image(b"result", "image/png")]);
@@ -222,7 +219,7 @@ fn calls_and_results_stay_together_through_every_hand() {
     }
 }
 
-/// Returns the ids of the calls and of the results of a body, in order; for a protocol without ids, the names.
+/// Returns the ids of the calls and the ids of the results in a body. If the protocol has no ids, returns names.
 fn ids(body: &Value) -> (Vec<String>, Vec<String>) {
     fn walk(value: &Value, calls: &mut Vec<String>, results: &mut Vec<String>) {
         let id = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);

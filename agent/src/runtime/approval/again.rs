@@ -15,24 +15,23 @@ use crate::runtime::telemetry;
 use crate::step_key::StepKey;
 use crate::steps::StepError;
 
-/// The result of checking a call again after its run was resumed.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CheckedAgain {
-    /// The call runs as it was checked before.
+    /// The call runs unchanged.
     Runs,
     /// The call runs with other arguments, which need no approval.
     RunsWith(ToolArguments),
-    /// The call waits for a decision, because its arguments differ from the approved arguments, or because the call now needs approval.
-    /// `args` are the arguments with which the call would run, and `checked` are these arguments after coercion.
+    /// The call waits for a decision, because its arguments differ from the approved ones, or because it now needs approval. `args` are
+    /// the arguments with which the call would run, and `checked` are these arguments after coercion.
     Asks { args: ToolArguments, checked: ToolArguments },
-    /// The call does not run. The value is the end of the call.
+    /// The call does not run.
     Ends(Box<CallEnd>),
 }
 
 impl InProcessSteps {
-    /// Checks ready calls again, and returns the calls that still may run, with their arguments. Returns `None` if no call may run, or if
-    /// the run has another step first, for example because a call waits for a decision.
+    /// Checks calls again before they run, and returns those that may still run, with their current arguments. Returns `None` if the run
+    /// has another step first, for example because a call waits for a decision.
     pub(in crate::runtime) async fn check_again(
         &mut self,
         calls: Vec<(StepKey, Arc<ToolCall>)>,
@@ -40,7 +39,7 @@ impl InProcessSteps {
         let mut asks = Vec::new();
         for (key, call) in calls {
             let Some(ready) = self.run.lock().ready_call(key.ord) else { continue };
-            // A call with a continuing child was checked before the child began, so it is not checked again.
+            // A call whose sub-agent continues was checked before the sub-agent began.
             if self.continued.contains_key(&key.ord) {
                 continue;
             }
@@ -69,7 +68,6 @@ impl InProcessSteps {
 }
 
 impl CheckedAgain {
-    /// Records this result for the call at position `ord`. With `Asks`, the run waits for a decision.
     pub(crate) fn apply(self, run: &mut AgentLoop, ord: u32) -> Result<(), RecordError> {
         match self {
             Self::Runs => {}
@@ -83,8 +81,7 @@ impl CheckedAgain {
 
 impl Performer {
     /// Compares the earlier decision on a call with a new check under the current rules. `call` has the arguments with which the call
-    /// would run. `asked` has the arguments that were checked again: the ones that a decision set, or else the ones that the model sent.
-    /// The last parameter has the result of the new check and the checked arguments.
+    /// would run. `asked` has the arguments that were checked again, which a decision set or the model sent.
     pub(in crate::runtime) fn checked_again(
         &self,
         ready: &ReadyCall,

@@ -64,7 +64,7 @@ impl InProcessSteps {
         self.decided(made.collect()).await
     }
 
-    /// Converts decisions for the loop, and asks the hooks about changed arguments. Fails if the run is stopped meanwhile.
+    /// Converts decisions for the loop, and asks the hooks about changed arguments.
     async fn decided(
         &mut self,
         made: Vec<(ApprovalRequest, Decision)>,
@@ -83,7 +83,6 @@ impl InProcessSteps {
         Ok(all)
     }
 
-    /// Continues a suspended run with the decisions, results and inputs that arrived meanwhile.
     pub(in crate::runtime) async fn continue_with(
         &mut self,
         resumption: Resumption,
@@ -120,7 +119,7 @@ impl InProcessSteps {
             self.emit().await;
         }
         if !children.is_empty() {
-            // The budget of the tree is created while the run still contains its children, so that their usage is counted.
+            // The budget of the tree of runs is created while the run still contains its children, so that it counts their usage.
             self.as_parent();
         }
         for (ord, resumption) in children {
@@ -138,7 +137,7 @@ impl InProcessSteps {
         Ok(())
     }
 
-    /// Ends a call with a waiting child. The caller has checked that the tool of the call is no longer an assistant.
+    /// Ends a call whose sub-agent waits, because the tool is no longer an assistant.
     async fn end_gone(&mut self, ord: u32) -> Result<(), StepError> {
         let end = CallEnd::new(gone_child());
         if let Some(records) = self.records.clone() {
@@ -151,8 +150,7 @@ impl InProcessSteps {
         Ok(())
     }
 
-    /// Of the calls that would run next, ends those of `once` tools and of unknown tools, because these calls may have begun before the run
-    /// was stored.
+    /// Ends the next calls of `once` tools and of unknown tools, because they may have begun before the run was stored.
     async fn give_up_lost(&mut self) -> Result<(), StepError> {
         let next = self.run.lock().next();
         let Step::CallTools { calls } = next else { return Ok(()) };
@@ -194,21 +192,19 @@ impl Performer {
         Box::pin(join_all(asked.collect::<Vec<_>>()))
     }
 
-    /// Returns the plan of the tool for the source of the run. Returns `None` if the run has no source, if the tool has the same parameters
-    /// for every source, or if its definition for this source fails.
+    /// Returns the tool's [`Plan`] for the source of the run, if the tool has different parameters for this source.
     fn own_plan(&self, tool: &str) -> Option<Plan> {
         let (source, tool) = (self.context.source()?, self.config.registry.get(tool)?);
         let own = catch(|| tool.definition_for(source)).ok()?;
         own.ok().flatten().map(|own| own.plan().clone())
     }
 
-    /// Converts a decision for the loop, and checks it against the current tools.
     pub(crate) fn decided(&self, request: &ApprovalRequest, decision: Decision) -> CallDecision {
         decided(&self.config, &self.context, request, decision)
     }
 
     /// Asks the hooks about a decision that changed the arguments of its call. Returns the decision, or the end of the call if a hook
-    /// blocks it or fails. Returns `None` if the run is stopped first.
+    /// blocks the call or fails. Returns `None` if the run is stopped first.
     pub(in crate::runtime) async fn ask_about_edit(
         &self,
         request: ApprovalRequest,
@@ -308,7 +304,6 @@ impl EditedCall {
         Self { tool, info }
     }
 
-    /// Returns the end of the call if the hook blocked it or failed, or `None` if the call may run.
     fn end(&self, result: Result<BeforeCall, HookError>) -> Option<CallEnd> {
         let (outcome, control) = match result {
             Ok(BeforeCall::Block { reason, control }) => {
@@ -346,8 +341,7 @@ fn with_sent_secrets(
     remaining.map_or(Ok(edited), Err)
 }
 
-/// Restores the values of `sent` in `edited`, wherever the person left the value of `shown` unchanged. Within a list, only whole items are
-/// restored.
+/// Restores the values of `sent` in `edited`, wherever the person left the value of `shown` unchanged.
 fn restore_unchanged(edited: &mut Value, shown: &Value, sent: &Value) {
     if edited == shown {
         edited.clone_from(sent);
@@ -373,8 +367,8 @@ fn restore_unchanged(edited: &mut Value, shown: &Value, sent: &Value) {
     }
 }
 
-/// Returns the path of the first secret in `edited` whose value is still the marker for hidden values, or `None` if there is no such
-/// secret. `hidden` is `edited` with every secret replaced by the marker.
+/// Returns the path of the first secret in `edited` that is still the marker for hidden values. `hidden` is `edited` with every secret
+/// replaced by the marker.
 fn find_marker(edited: &Value, hidden: &Value, path: String) -> Option<String> {
     match (edited, hidden) {
         (Value::Object(edited), Value::Object(hidden)) => edited

@@ -7,7 +7,6 @@ use super::Signer;
 use super::sign::SigningKey;
 use crate::runtime::error::BuildError;
 
-/// The signing keys that were set on a builder.
 #[derive(Default)]
 pub(in crate::runtime) struct ApprovalKeys {
     #[cfg(feature = "approvals-signed")]
@@ -21,7 +20,6 @@ pub(in crate::runtime) struct ApprovalKeys {
 
 #[cfg(feature = "approvals-signed")]
 impl ApprovalKeys {
-    /// Returns the signer, or `None` if no key was set. Fails if a key is too short, or if only former keys were set.
     pub(in crate::runtime) fn signer(self) -> Result<Option<Arc<Signer>>, BuildError> {
         if let Some(length) = self.short {
             return Err(BuildError::ShortApprovalKey { length });

@@ -83,7 +83,6 @@ impl fmt::Debug for Decision {
     }
 }
 
-/// The function of the application that decides on calls that need approval.
 pub(super) type Approver = Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Decision> + Send + Sync>;
 
 /// The decisions on calls, answers to questions, and results from outside with which [`Assistant::resume`](super::Assistant::resume)
@@ -140,7 +139,7 @@ struct MadeDecision {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct DeliveredOutcome {
     call_id: String,
-    /// The path of the run that waits, or `None` if the call may be in any run of the tree.
+    /// The path of the run that waits, or `None` if the call may be in any run of the tree of runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path: Option<RunPath>,
     outcome: ToolOutcome,

@@ -11,21 +11,20 @@ use crate::runtime::error::ResumeError;
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::question::{Question, QuestionInput, RecordedInput};
 
-/// The validated input of a resumed run. Decisions are in the order of the requests. Results, inputs and children have the position of
-/// their call (`ord`).
+/// The validated input of a resumed run. Decisions are in the order of the requests. Each `u32` is the position of a call (`ord`).
 #[derive(Default)]
 pub(in crate::runtime) struct Resumption {
     pub(in crate::runtime) decided: Vec<(ApprovalRequest, Decision)>,
     pub(in crate::runtime) arrived: Vec<(u32, ToolOutcome)>,
-    /// The inputs to the questions of a call, in the order of the questions. The list is empty if the application's function answers the
-    /// questions of the call.
+    /// The inputs to the questions of a call, in the order of the questions. If the list is empty, the application's function answers the
+    /// questions.
     pub(in crate::runtime) answered: Vec<(u32, Vec<QuestionInput>)>,
-    /// The children that continue. Children that are not in this list still wait.
+    /// The sub-agents that continue. All others keep waiting.
     pub(in crate::runtime) children: Vec<(u32, Resumption)>,
 }
 
-/// Checks that the run can be resumed, and that the run and its children wait for these decisions, inputs and results. Verifies the
-/// signatures of a stored run. Changes nothing.
+/// Checks that the run can be resumed, and that the run and its sub-agents wait for these decisions, inputs and results. Verifies the
+/// signatures of a stored run.
 pub(in crate::runtime) fn check(
     core: &AgentLoop,
     decisions: Decisions,
@@ -59,8 +58,7 @@ pub(in crate::runtime) fn check(
     let (can_ask, can_answer) = (config.approver.is_some(), config.answerer.is_some());
     let input = TreeInput { requests, made, arrived, inputs, can_ask, can_answer };
     let resumption = input.of_run(core, &RunPath::default())?;
-    // With no new decision, result or input, a run that waits for children or for answers to questions would only be suspended again, so
-    // this is an error.
+    // Without new input, a run that waits for sub-agents or for answers to questions would only be suspended again.
     if resumption.is_empty() && (depth > 0 || !questions.is_empty()) {
         let first = input.requests.first().map(|request| &request.request_id);
         if let Some(first) = first.or_else(|| questions.first().map(|question| &question.request_id)) {
@@ -70,7 +68,6 @@ pub(in crate::runtime) fn check(
     Ok(resumption)
 }
 
-/// Checks that each input belongs to a waiting question, is the only input to this question, and fits the question.
 fn check_inputs(questions: &[Question], inputs: &[RecordedInput]) -> Result<(), ResumeError> {
     for (at, RecordedInput { question: seen, input }) in inputs.iter().enumerate() {
         let request_id = || seen.request_id.clone();
@@ -97,7 +94,7 @@ fn check_inputs(questions: &[Question], inputs: &[RecordedInput]) -> Result<(), 
     Ok(())
 }
 
-/// Finds the deferred call of each result. Returns the results, each with the path of the run that waits for it and the id of the call.
+/// Finds the deferred call of each result. Returns each result with the path of the waiting run and the id of the call.
 fn addressed(
     pending: &[PendingCall],
     arrived: Vec<DeliveredOutcome>,
@@ -126,7 +123,7 @@ fn addressed(
     Ok(addressed)
 }
 
-/// The decisions, results and inputs for all runs of a tree.
+/// The decisions, results and inputs for a run and its sub-agents.
 struct TreeInput {
     /// The waiting approval requests of all runs.
     requests: Vec<ApprovalRequest>,
@@ -140,14 +137,13 @@ struct TreeInput {
 }
 
 impl TreeInput {
-    /// Returns the decisions, results and inputs for the run at this path and for its children.
     fn of_run(&self, run: &AgentLoop, path: &RunPath) -> Result<Resumption, ResumeError> {
         let mut resumption = Resumption::default();
         let requests: Vec<_> = self.requests.iter().filter(|request| request.path == *path).collect();
         let is_decided = |request: &&ApprovalRequest| {
             self.made.iter().any(|one| one.request.request_id == request.request_id)
         };
-        // A child without any decision still waits, so its requests may stay undecided.
+        // A sub-agent without any decision keeps waiting, so its requests may stay undecided.
         if path.is_root() || requests.iter().any(is_decided) {
             self.decide(&requests, &mut resumption)?;
         }
@@ -172,7 +168,7 @@ impl TreeInput {
     }
 
     /// Returns the inputs to the questions of a call, or an empty list if the function of the application answers the questions. Returns
-    /// `None` if the call keeps waiting. Fails if only some of the questions have an input.
+    /// `None` if the call keeps waiting.
     fn inputs_of(&self, questions: &[Question]) -> Result<Option<Vec<QuestionInput>>, ResumeError> {
         let of_question = |question: &Question| {
             let mut inputs = self.inputs.iter().filter(|given| given.input != QuestionInput::Later);
@@ -183,7 +179,7 @@ impl TreeInput {
             return Ok(self.can_answer.then(Vec::new));
         }
         match questions.iter().find(|question| of_question(question).is_none()) {
-            // The questions of a call were asked at the same time, so the body needs the inputs to all of them.
+            // The questions of a call were asked at the same time, so the tool needs the inputs to all of them.
             Some(open) => Err(ResumeError::Undecided { request_id: open.request_id.clone() }),
             None => Ok(Some(given.into_iter().map(|given| given.input.clone()).collect())),
         }
@@ -234,8 +230,8 @@ pub(in crate::runtime) fn can_resume_in(conversation: &Conversation, of_run: &Co
         || (conversation.len() == of_run.len() && conversation.shared().iter().zip(of_run.shared()).all(same))
 }
 
-/// Verifies the signatures of a stored run: one for each call that may still run, and one for the state of the run. Without a signer, fails
-/// if the run contains such a call, a child or serialized state.
+/// Verifies the signatures of a stored run: one for each call that may still run, and one for the state of the run. Without a signer,
+/// fails if the run contains calls that may still run, sub-agents or serialized state.
 pub(in crate::runtime) fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> {
     // Snapshots of the versions 3 and 4 have signatures in another format, which never match. The error names the version as the cause.
     verify_signatures(core, signer).map_err(|error| match (error, core.stored_version()) {
@@ -276,7 +272,6 @@ fn verify_calls(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeE
     Ok(())
 }
 
-/// Returns the name of the first property in which the decided request differs from the waiting request, or `None` if they are equal.
 fn difference(seen: &ApprovalRequest, waits: &ApprovalRequest) -> Option<&'static str> {
     let same = [
         (seen.path == waits.path, "path"),
@@ -289,7 +284,7 @@ fn difference(seen: &ApprovalRequest, waits: &ApprovalRequest) -> Option<&'stati
     same.into_iter().find(|(is_same, _)| !is_same).map(|(_, what)| what)
 }
 
-/// Returns whether the arguments are equal, in any order of their keys. JSON columns of databases do not keep the order of keys.
+/// Compares arguments regardless of the order of their keys, which JSON columns of databases do not keep.
 fn is_same_json(one: &ToolArguments, other: &ToolArguments) -> bool {
     one == other || canonical_args(one) == canonical_args(other)
 }

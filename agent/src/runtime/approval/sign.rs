@@ -22,14 +22,12 @@ pub(in crate::runtime) struct Signer {
     never: std::convert::Infallible,
 }
 
-/// A key that signs texts with HMAC-SHA-256.
 #[cfg(feature = "approvals-signed")]
 #[derive(Clone)]
 pub(in crate::runtime) struct SigningKey(hmac::Hmac<sha2::Sha256>);
 
 #[cfg(feature = "approvals-signed")]
 impl SigningKey {
-    /// Creates a key. Returns `None` if the key is shorter than [`MIN_KEY`].
     pub(in crate::runtime) fn new(key: &[u8]) -> Option<Self> {
         use hmac::KeyInit as _;
         hmac::Hmac::new_from_slice(key).ok().filter(|_| key.len() >= MIN_KEY).map(Self)
@@ -48,22 +46,18 @@ impl Signer {
         Self { key, former }
     }
 
-    /// Signs the current state of a run.
     pub(in crate::runtime) fn sign(&self, run: &mut AgentLoop) {
         run.sign(&|call| self.signature(&bound_call(call)), &|state| self.signature(&bound_state(state)));
     }
 
-    /// Returns whether `mac` is the signature of the call.
     pub(super) fn verify_call(&self, mac: &str, call: &SignedCall) -> bool {
         self.verify_text(mac, &bound_call(call))
     }
 
-    /// Returns whether `mac` is the signature of the state of a run.
     pub(super) fn verify_state(&self, mac: &str, state: &Value) -> bool {
         self.verify_text(mac, &bound_state(state))
     }
 
-    /// Returns the signature of a text in hexadecimal form.
     fn signature(&self, text: &str) -> String {
         use hmac::Mac as _;
         use std::fmt::Write as _;
@@ -74,8 +68,8 @@ impl Signer {
         hex
     }
 
-    /// Returns whether `mac` is the signature of the text with the current key or a former key. The comparison takes constant time, so that
-    /// its duration does not show where a wrong signature differs.
+    /// Accepts signatures of the current key and of former keys. The comparison takes constant time, so that its duration does not show
+    /// where a wrong signature differs.
     fn verify_text(&self, mac: &str, text: &str) -> bool {
         let bytes: Option<Vec<u8>> = mac
             .as_bytes()
@@ -103,8 +97,7 @@ impl Signer {
     }
 }
 
-/// Returns the text that the signature of a call covers. The text contains the run, the turn, the position and the id of the call, its
-/// tool, and the fingerprint of the tool's schema. It also contains three forms of the arguments: as they run, as they are decided on, and
+/// Returns the text that the signature of a call covers. `args` are the arguments as they run, `asked` as they are decided on, and `shown`
 /// as they are shown for the decision. The last two are null for a call that needs no decision.
 #[cfg(feature = "approvals-signed")]
 fn bound_call(call: &SignedCall) -> String {

@@ -8,7 +8,6 @@ use crate::message::AssistantMessage;
 use crate::model::{Model, ModelError, ModelRequest, StepCx};
 use crate::tool::BoxFuture;
 
-/// The reservation and the settlement of the budgets around a reply.
 pub(in crate::runtime) struct BudgetGate {
     phase: GatePhase,
 }
@@ -64,7 +63,6 @@ impl BudgetGate {
         }
     }
 
-    /// Waits until the settlement that `end` began is done.
     pub(in crate::runtime) fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let GatePhase::Settle(settle) = &mut self.phase {
             std::task::ready!(settle.as_mut().poll(cx));
@@ -73,8 +71,7 @@ impl BudgetGate {
         Poll::Ready(())
     }
 
-    /// Settles the budgets of a reply that was not read to its end, or ends a settlement that has begun, in a task for which the run does
-    /// not wait.
+    /// Settles the budgets of a reply that was not read to its end, or finishes a settlement, in a separate task.
     pub(in crate::runtime) fn settle_later(mut self, reply: &AssistantMessage) {
         let stopped = ModelError::aborted("stopped");
         let settle = match std::mem::replace(&mut self.phase, GatePhase::Over) {

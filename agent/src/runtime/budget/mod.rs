@@ -30,10 +30,10 @@ use crate::provider::{KnownPrices, Prices};
 use crate::store::{BudgetHold, BudgetUse, StoreError};
 use crate::tool::{BoxFuture, context::ToolContext};
 
-/// The number of stored units in a dollar. Amounts of money are stored in billionths of a dollar.
+/// Billionths in a dollar. Amounts of money are stored in billionths.
 const NANOS: f64 = 1e9;
-/// The minimum to which the length of a reply is lowered so that its request fits the budgets, in tokens. The request's budget for thinking
-/// is added to this number.
+/// Minimum to which the maximum length of a reply is lowered so that its request fits the budgets, in tokens. The request's budget for
+/// thinking is added to this number.
 const MIN_REPLY: u64 = 1_024;
 /// Assumed maximum length of a reply if neither the request nor the model has a maximum, in tokens.
 const MAX_REPLY: u64 = 32_000;
@@ -72,7 +72,7 @@ const HOLD_MS: i64 = 30 * 60 * 1_000;
 ///
 /// let ann = || Tenant { id: "ann".into() };
 /// assistant.prompt("Hi").with_state(ann()).await?;
-/// let error = assistant.prompt("Hi").with_state(ann()).await.unwrap_err();          // 1,500 are left, too few for the conversation and a reply
+/// let error = assistant.prompt("Hi").with_state(ann()).await.unwrap_err();          // 1,500 are left, too few for another request
 /// assert_eq!(error.as_limit().map(|reached| reached.limit), Some(Limit::Budget));
 /// assistant.prompt("Hi").with_state(Tenant { id: "ben".into() }).await?;
 /// # Ok(()) }
@@ -196,7 +196,6 @@ impl fmt::Debug for Budget {
     }
 }
 
-/// The budgets of an assistant, with the prices, the store and the token counter that they need.
 pub(super) struct Budgets {
     list: Vec<Budget>,
     prices: KnownPrices,
@@ -205,7 +204,6 @@ pub(super) struct Budgets {
     owed: OwedSettlements,
 }
 
-/// The budget options of a builder.
 #[derive(Default)]
 pub(super) struct BudgetOptions {
     pub(super) list: Vec<Budget>,
@@ -213,10 +211,6 @@ pub(super) struct BudgetOptions {
 }
 
 impl Budgets {
-    /// Creates the budgets of an assistant. Returns `None` if no budget was set.
-    ///
-    /// # Errors
-    /// Fails if a budget is invalid or needs a store, if two budgets have the same name, unit and period, or if a model has no price.
     pub(super) fn new(
         options: BudgetOptions,
         store: Option<StoreAccess>,
@@ -261,16 +255,12 @@ impl Budgets {
         Ok(Some(Arc::new(this)))
     }
 
-    /// Returns the first model without a price among the models that may answer for `model`. Returns `None` if all of them have a price.
+    /// Returns the first model without a price among the models that may answer for `model`.
     fn unpriced(&self, model: &dyn Model) -> Option<String> {
         let names = model.candidates().into_iter().map(|info| format!("{}/{}", info.provider, info.model));
         names.into_iter().find(|name| self.prices.of(name).is_none())
     }
 
-    /// Binds the budgets to a run.
-    ///
-    /// # Errors
-    /// Fails if a scope function panics, or if a budget applies to sessions and the run has no session.
     pub(super) fn bind(
         self: &Arc<Self>,
         context: &ToolContext,
@@ -319,7 +309,6 @@ impl AnnouncedBudgets {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the key of a budget. Returns `false` if the budget was announced before.
     pub(in crate::runtime) fn add(&self, key: String) -> bool {
         self.keys().insert(key)
     }
@@ -346,21 +335,21 @@ pub(super) struct HeldBudgets(Option<(BoundBudgets, RequestPlan)>);
 #[error("{0}")]
 struct BudgetRefusal(LimitReached);
 
-/// Returns the reached limit if a budget is the reason why a request was not sent, and `None` for any other error.
+/// Returns the reached limit if a budget is the reason why a request was not sent.
 pub(super) fn budget_limit(error: &ModelError) -> Option<LimitReached> {
     let source = std::error::Error::source(error)?;
     source.downcast_ref::<BudgetRefusal>().map(|refusal| refusal.0.clone())
 }
 
-/// Returns the error of the store if it is the reason why a request was not sent, and `None` for any other error.
+/// Returns the error of the store if it is the reason why a request was not sent.
 pub(super) fn budget_store_error(error: &ModelError) -> Option<StoreError> {
     let error = error.code().filter(|code| *code == STORE_FAILED).and(std::error::Error::source(error))?;
     error.downcast_ref().cloned()
 }
 
 impl BoundBudgets {
-    /// Reserves the maximum cost of a request. The second value is the lowered maximum length of the reply, in tokens. It is `None` if the
-    /// request fits without lowering the maximum.
+    /// Reserves the maximum cost of a request. The second value is the lowered maximum length of the reply in tokens, or `None` if the
+    /// request fits unchanged.
     ///
     /// # Errors
     /// Fails if a budget has too little left, or if the store fails. The request must then not be sent.
@@ -379,8 +368,8 @@ impl BoundBudgets {
         };
         let least = MIN_REPLY.saturating_add(thinking).min(output);
         let id = super::new_id(&step.key.as_ref().map(ToString::to_string).unwrap_or_default());
-        // The keys of the budgets that this request may spend completely. Any other budget is first tried with a limit of 80 %. If the
-        // store refuses this try, the refusal shows whether the budget is nearly spent, without a further query.
+        // The keys of the budgets that this request may spend completely. Any other budget is first tried with 80 % of its limit. If the
+        // store refuses, its answer shows whether the budget is nearly spent, without a further query.
         let mut whole = self.announced.keys().clone();
         let mut plan = RequestPlan { id, model, input: estimate.upper_bound(), output, least };
         // Other requests may reserve amounts between two tries. The loop ends nevertheless: after each refusal, either a budget gets its
@@ -427,7 +416,7 @@ impl BoundBudgets {
 }
 
 impl HeldBudgets {
-    /// Replaces the reserved amounts by the cost of the request. This cost includes the failed attempts of a fallback before the reply.
+    /// Replaces the reserved amounts by the cost of the request, including the failed attempts of a fallback before the reply.
     pub(super) fn settle(
         mut self,
         reply: &AssistantMessage,
@@ -523,7 +512,6 @@ impl Budgets {
         prices.map(cost).max().unwrap_or_default()
     }
 
-    /// Returns the cost of a reply with this usage, in the unit of the budget.
     fn spent(&self, budget: &Budget, model: &Arc<dyn Model>, usage: &Usage) -> u64 {
         match budget.unit {
             BudgetUnit::Tokens => usage.input.saturating_add(usage.output),
@@ -539,8 +527,8 @@ impl Budgets {
         cost.map_or(0, |cost| nanos(cost.total))
     }
 
-    /// Returns the length of the longest reply that fits into the remaining budget, in tokens. Called after the store refused a hold for a
-    /// reply of `plan.output` tokens, so the result is smaller. Returns `None` if no smaller reply of at least `plan.least` tokens fits.
+    /// Returns the length of the longest reply that fits into the remaining budget, in tokens. The store has refused `plan.output`, so the
+    /// result is smaller. Returns `None` if no smaller reply of at least `plan.least` tokens fits.
     fn fitting(&self, budget: &Budget, plan: &RequestPlan, used: &BudgetUse) -> Option<u64> {
         let left = budget.limit.saturating_sub(used.spent).saturating_sub(used.held);
         let fits = |output: u64| self.needed(budget, plan, output) <= left;

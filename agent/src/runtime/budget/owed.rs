@@ -19,8 +19,7 @@ impl OwedSettlements {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Settles a hold. If the store fails, the settlement is kept for [`catch_up`](Self::catch_up), unless [`MAX_OWED`] settlements are
-    /// kept already.
+    /// Settles a hold. If the store fails, [`catch_up`](Self::catch_up) tries again.
     pub(super) async fn settle(&self, store: &StoreAccess, (id, amounts): Settlement) {
         if let Err(error) = store.settle(&id, amounts.clone()).await {
             tracing::warn!(%error, "a budget could not be settled; it is tried again before the next request");
@@ -31,8 +30,8 @@ impl OwedSettlements {
         }
     }
 
-    /// Makes the kept settlements in order, until one fails with a transient error. A settlement is removed once it was made, or if it
-    /// failed for good. Settling a hold a second time has no effect.
+    /// Tries the kept settlements in order, until one fails with a transient error. A settlement that fails for good is dropped. Settling
+    /// a hold a second time has no effect.
     pub(super) async fn catch_up(&self, store: &StoreAccess) {
         loop {
             let Some((id, amounts)) = self.list().front().cloned() else { return };

@@ -1,4 +1,4 @@
-//! Options of a builder for approvals: the function that decides, and the keys that sign suspended runs.
+//! Builder options for approvals: the function that decides on calls, and the keys that sign suspended runs.
 
 use std::sync::Arc;
 

@@ -69,8 +69,8 @@ impl AssistantBuilder {
     ///
     /// Each model is sent the conversation in a form that it accepts: thinking and other state of a provider are not sent to another
     /// provider. An event [`ModelSwitched`](crate::EventKind::ModelSwitched) reports each switch, with the parts of the conversation that
-    /// are not sent. Whether an answer is requested with a schema or with a tool is decided by the assistant's own model, not by the chosen
-    /// one.
+    /// are not sent. An answer of a given type is requested with a schema or with a tool; this depends on the assistant's own model, not
+    /// on the chosen one.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};
@@ -257,9 +257,9 @@ impl AssistantBuilder {
 
     /// Adds a hook that chooses the tools of each turn, based on the conversation so far: [`Hooks::prepare_tools`].
     ///
-    /// A tool that is removed from a turn is an unknown tool in that turn, even if the conversation mentions it. The order of the tools and
-    /// the checks of their arguments do not change. The hook is called once for each turn, and once more if the run is resumed within the
-    /// turn. If there are several such hooks, each receives the result of the previous hook. An error ends the run, like an error of
+    /// A tool that is removed from a turn is an unknown tool in that turn, even if the conversation mentions it. The order of the tools
+    /// and the checks of their arguments do not change. The hook is called once for each turn, and once more if the run is resumed within
+    /// the turn. If several hooks choose tools, each receives the result of the previous hook. An error ends the run, like an error of
     /// [`before_request`](Self::before_request).
     ///
     /// If the list changes, a provider cannot reuse its cache of the conversation, so change the list rarely. For differences between

@@ -1,4 +1,4 @@
-//! Options of a builder for the window of its model, and for other models.
+//! Builder options for the context window, the counting of tokens, budgets and additional models.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Options of a builder for metrics, and for the content that traces may record.
+//! Builder options for metrics, and for the content that traces may record.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,8 @@ impl AssistantBuilder {
     /// Adds a function that receives a measurement of each model request and each tool call, for example for counters and histograms. It
     /// also receives the calls of sub-agents, but not their requests.
     ///
-    /// The run waits for the function, so the function should not block. If the function panics, the panic is logged. After a panic at a
-    /// call, the function receives no more calls, only requests.
+    /// The run waits for the function, so the function should not block. If the function panics, the panic is logged. After a panic on the
+    /// measurement of a tool call, the function receives only measurements of requests.
     ///
     /// ```
     /// use agent::model::reply;
@@ -191,8 +191,7 @@ impl AssistantBuilder {
     }
 }
 
-/// Returns the measurement of a call, or `None` if the event does not report the end of a call, or if the result of the call is still
-/// pending.
+/// Returns the measurement of a call. Returns `None` for other events, and for a call whose result is still pending.
 fn tool_call_metric(event: &Event) -> Option<Metric> {
     let EventKind::ToolExecutionEnd { result, ran, cached, attempt, duration_ms, .. } = &event.kind else {
         return None;

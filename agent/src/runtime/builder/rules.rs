@@ -14,8 +14,8 @@ impl AssistantBuilder {
     }
 
     /// Sets the maximum depth of nested runs of [assistants as tools](super::Assistant::as_tool) below a run of this assistant: 3 by
-    /// default, at most 8. The models of runs at the limit do not see such tools, and a call of such a tool at the limit fails with
-    /// the code `depth_limit`. Only the limit of the root run applies.
+    /// default, at most 8. At the limit, models do not see assistants as tools, and a call of one fails with the code `depth_limit`. Only
+    /// the limit of the root run applies.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply};
@@ -255,7 +255,7 @@ impl AssistantBuilder {
         self
     }
 
-    /// Delivers all messages of a queue together. By default, each turn receives only the oldest message.
+    /// Delivers all messages of a queue at once. By default, each turn receives only the oldest message.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, run::Queue};
@@ -274,7 +274,7 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets the maximum size of the text of a result in the conversation, in bytes; 64 KiB by default. A tool can set its own size. Longer
+    /// Sets the maximum size of a result's text in the conversation, in bytes; 64 KiB by default. A tool can set its own size. Longer
     /// texts are cut in the middle, and a line at the cut reports the omission.
     pub fn max_result_bytes(mut self, bytes: usize) -> Self {
         self.rules.max_result_bytes = bytes;

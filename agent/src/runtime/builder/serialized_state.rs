@@ -11,10 +11,10 @@ use crate::tool::problem::RegistryProblem;
 use crate::tool::state::StateKey;
 
 impl AssistantBuilder {
-    /// Registers a type under a name. A prompt brings a value of the type with
-    /// [`with_serialized_state`](crate::run::Prompt::with_serialized_state). The value travels with its run as JSON, so tools have it
-    /// wherever the run continues: resumed from storage, or on an engine. This option replaces [`state_per_prompt`](Self::state_per_prompt)
-    /// for the type.
+    /// Registers a type under a name. A prompt adds a value of the type with
+    /// [`with_serialized_state`](crate::run::Prompt::with_serialized_state). The value is stored with the run as JSON, so tools also
+    /// receive it in a run that is resumed from storage or that runs on a durable engine. This option replaces
+    /// [`state_per_prompt`](Self::state_per_prompt) for the type.
     ///
     /// The name identifies the type in stored runs and in requests of clients. The application chooses the name, because the name that the
     /// compiler gives a type changes when the type is moved, and may differ between compilers.

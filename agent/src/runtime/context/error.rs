@@ -21,7 +21,7 @@ impl From<ContextError> for RunError {
     }
 }
 
-/// Returns the text of the error of a conversation that does not fit, with the fields of [`ContextError`].
+/// Returns the text of a [`ContextError`] with these fields.
 pub(in crate::runtime) fn sentence(
     pins_are_too_large: bool,
     needed: u64,

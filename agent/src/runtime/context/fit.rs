@@ -1,4 +1,4 @@
-//! Changes the view before a request until the request fits into the window.
+//! Changes the [`ConversationView`], the messages that the model sees, until the next request fits into the window.
 
 use tracing::Instrument as _;
 
@@ -15,31 +15,31 @@ use crate::steps::{SharedLoop, StepError};
 use crate::tool::definition::ToolDefinition;
 use crate::tool::policy::Effect;
 
-/// Maximum number of clears before one request. Each clear invalidates the provider's cache.
+/// Maximum number of times that old results are cleared before one request. Each time invalidates the provider's cache.
 const MAX_CLEARS: u32 = 2;
 /// Maximum number of summaries before one request. More than one is needed only if the messages do not fit into a single request for a
 /// summary.
 const MAX_COMPACTIONS: u32 = 4;
 /// A summary that saves fewer tokens than the usable window divided by this number is not used. After a failed summary, another one is
-/// requested only when the request has grown by at least as many tokens, or cannot be sent as it is.
+/// requested only when the request has grown by at least that many tokens, or cannot be sent as it is.
 const MIN_EFFECT: u64 = 10;
 
-/// The state of the changes that are made to the view before one request.
+/// The changes that were made before one request.
 #[derive(Default)]
 struct FitPass {
     clears: u32,
     compactions: u32,
     is_changed: bool,
-    /// The reason why a summary failed, or `None` if no summary failed.
+    /// The reason why a summary failed.
     failure: Option<String>,
-    /// The limit that admitted no request for a summary, or `None` if no limit was reached.
+    /// The limit that forbade a request for a summary.
     limit: Option<LimitReached>,
 }
 
 impl Performer {
     /// Changes the view until the next request probably fits, or until nothing more can be replaced. `overflow` is the provider's error if
-    /// it has refused the request as too long. The changes depend only on the conversation, the configuration and the results of summaries,
-    /// so they are the same on every replay.
+    /// it has refused the request as too long. The changes depend only on the conversation, the configuration and the results of
+    /// summaries, so a durable run makes the same changes on every replay.
     ///
     /// # Errors
     /// The inner error means that the conversation does not fit. The outer error means that the run reached a limit or was stopped, or that
@@ -74,10 +74,9 @@ impl Performer {
             let used = estimate.upper_bound();
             let grown = state.failed_at.is_none_or(|at| used >= at.saturating_add(usable / MIN_EFFECT));
             let window = state.view.window().map_or(limits.window, |window| window.min(limits.window));
-            // After a failed summary, the conversation has to grow before the next try, unless the request cannot be sent as it is.
             let may_try = grown || overflow.is_some() || estimate.tokens > window;
-            // A provider that writes summaries itself usually writes one before the window is full. The run writes one only if the request
-            // is already too long.
+            // A provider that writes summaries itself usually does so in time, so the run writes one only if the request is already too
+            // long.
             let is_too_long = overflow.is_some() || used > usable;
             let may_compact = limits.writer.is_some()
                 && (limits.by_provider.is_none() || is_too_long)
@@ -140,7 +139,7 @@ impl Performer {
         }
     }
 
-    /// Returns the error of a request that the provider refused again after the view was changed.
+    /// Returns the error of a request that the provider refused again after old messages were replaced.
     pub(in crate::runtime) fn still_too_long(
         &self,
         state: &ContextState,
@@ -179,7 +178,7 @@ impl Performer {
         );
         let first = (key.clone(), task.clone());
         let mut outcome = self.ask_for_summary(run, first, &span, steps, pass).await?;
-        // A refused answer is sent back once, with its report.
+        // An answer that is not a valid summary is sent back once, with the reason.
         if let Some(again) = task.corrected(&outcome) {
             let key = StepKey { ord: key.ord + 2 * MAX_COMPACTIONS, ..key };
             outcome = outcome.followed_by(self.ask_for_summary(run, (key, again), &span, steps, pass).await?);
@@ -201,8 +200,6 @@ impl Performer {
         Ok(error.map_or(Ok(()), Err))
     }
 
-    /// Counts the request for a summary against the limits, and makes it. If the task has a problem or a limit admits no request, makes no
-    /// request and returns a failure.
     async fn ask_for_summary<S: TurnSteps>(
         &self,
         run: &SharedLoop,
@@ -225,9 +222,9 @@ impl Performer {
         Ok(outcome)
     }
 
-    /// Returns the index before which messages are summarized, and the task that writes the summary. The index is `at`, or an earlier index
-    /// if the messages before `at` are too long for a single request. If they are too long at every earlier index, too, the task fails when
-    /// it runs. Returns `None` if no model writes summaries.
+    /// Returns the task that writes a summary, and the index before which it summarizes the messages: `at`, or an earlier index if the
+    /// messages before `at` are too long for a single request. If they are too long at every index, the task fails when it runs. Returns
+    /// `None` if no model writes summaries.
     pub(in crate::runtime) fn summary_task(
         &self,
         limits: &ContextLimits,
@@ -306,7 +303,6 @@ impl Performer {
         run.record_event(EventKind::ContextCleared { results, tokens_before, tokens_after, generation });
     }
 
-    /// Returns an error if the pinned messages have more than half of the usable tokens.
     fn refused_pins(&self, state: &ContextState, usable: u64) -> Option<ContextError> {
         let view = &state.view;
         let size = self.size_counter();
@@ -335,7 +331,7 @@ impl Performer {
         self.config.model.info()
     }
 
-    /// Returns the effect of a tool, or `None` if the results of the tool must stay in the view. An unknown tool has the effect `once`.
+    /// Returns the effect of a tool, or `None` if the results of the tool must not be cleared.
     fn clearable_effect(&self, tool: &str) -> Option<Effect> {
         let Some(tool) = self.config.registry.get(tool) else { return Some(Effect::Once) };
         let policy = tool.policy();
@@ -343,8 +339,8 @@ impl Performer {
     }
 }
 
-/// Counts a request for a summary against the limits of the run and of its tree. The inner error is the limit that does not admit the
-/// request.
+/// Counts a request for a summary against the limits of the run, and against the limits that nested runs share. The inner error is the
+/// limit that forbids the request.
 async fn take_summary_request<S: TurnSteps>(
     steps: &mut S,
     run: &SharedLoop,
@@ -358,7 +354,7 @@ async fn take_summary_request<S: TurnSteps>(
     }
 }
 
-/// A running compaction. If the run stops, this value is dropped, and records that the compaction ended without a summary.
+/// A running compaction. If the run stops, this value is dropped, which records that the compaction ended without a summary.
 struct OpenCompaction {
     run: SharedLoop,
     /// The tokens of the request before the compaction, and the name of the model that writes the summary. `None` once the end is recorded.
@@ -408,7 +404,6 @@ fn full(
     }
 }
 
-/// Returns the error of a reply that was cut off because the window was full.
 pub(crate) fn window_full() -> ModelError {
     ModelError::new(
         ModelErrorKind::ContextTooLong,

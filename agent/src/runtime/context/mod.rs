@@ -1,7 +1,7 @@
 //! Keeps the requests of a long conversation within the window of the model.
 //!
-//! Before each request, [`fit`] changes the view by the [`ContextRules`], one change at a time. [`summary`] asks a model to summarize a
-//! [`transcript`], and checks the answer.
+//! Before each request, [`fit`] changes the [`ConversationView`], the messages that the model sees, as the [`ContextRules`] require.
+//! [`summary`] asks a model to summarize a [`transcript`], and checks the answer.
 
 mod error;
 mod fit;
@@ -19,10 +19,9 @@ use crate::message::{Conversation, ConversationView};
 use crate::model::{ContextRules, Model, ModelRequest, SummaryAuthor};
 use crate::tool::definition::ToolDefinition;
 
-/// A model with the name by which the application chooses it.
 pub(super) type NamedModel = (Arc<str>, Arc<dyn Model>);
 
-/// The rules for the context window of one model.
+/// The [`ContextRules`], applied to one model.
 #[derive(Clone)]
 pub(super) struct ContextLimits {
     pub(super) rules: Arc<ContextRules>,
@@ -32,14 +31,13 @@ pub(super) struct ContextLimits {
     pub(super) usable: u64,
     /// The model that writes summaries, or `None` if summaries are turned off.
     pub(super) writer: Option<SummaryWriter>,
-    /// The number of tokens from which the provider of the model writes summaries itself, or `None` if the provider writes no summaries.
+    /// The number of tokens above which the provider writes a summary itself, or `None` if the provider writes no summaries.
     pub(super) by_provider: Option<u64>,
 }
 
 /// The protocols whose providers write summaries within their replies.
 const COMPACTING: [&str; 2] = ["anthropic-messages", "openai-responses"];
 
-/// The model that writes summaries.
 #[derive(Clone)]
 pub(super) struct SummaryWriter {
     pub(super) model: Arc<dyn Model>,
@@ -48,7 +46,7 @@ pub(super) struct SummaryWriter {
 }
 
 impl ContextLimits {
-    /// Applies the rules to a model. `named` are the models that the rules can name as the writer of summaries.
+    /// Applies the rules to a model. `named` are the models that the rules can choose for writing summaries.
     ///
     /// # Errors
     /// Fails if a window is unknown or too small, or if the rules name a model that does not exist.
@@ -84,18 +82,17 @@ impl ContextLimits {
     }
 }
 
-/// The view of a conversation, kept from request to request.
+/// The state of the context management, kept from request to request.
 #[derive(Default)]
 pub(crate) struct ContextState {
     pub(crate) view: ConversationView,
-    /// The estimate of the request at which a compaction failed or had no effect. No other compaction is tried until the estimate has
-    /// grown, unless the request cannot be sent as it is.
+    /// The estimated tokens of the request at which a compaction failed or had no effect. No other compaction is tried until the estimate
+    /// has grown, unless the request cannot be sent as it is.
     pub(super) failed_at: Option<u64>,
     /// Whether the last request used more than 90 % of the usable tokens.
     is_near: bool,
-    /// The tools of the next request, and the number of its tokens that are not in messages.
     pub(super) frame: RequestFrame,
-    /// The generation of the view whose messages were last handed off to the model.
+    /// The generation of `view` whose messages were last converted for the model.
     pub(super) handed: u32,
 }
 
@@ -107,7 +104,6 @@ pub(super) struct RequestFrame {
 }
 
 impl RequestFrame {
-    /// Counts the tokens again, unless the last count was made for this list of tools.
     pub(super) fn update(
         &mut self,
         tools: Arc<[ToolDefinition]>,
@@ -121,7 +117,6 @@ impl RequestFrame {
 }
 
 impl ContextState {
-    /// Updates the view to the end of this conversation.
     pub(super) fn update(&mut self, conversation: &Conversation) {
         self.view.update(conversation);
     }

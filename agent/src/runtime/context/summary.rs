@@ -94,7 +94,6 @@ impl SummaryOutcome {
         Self { text: Err(reason), usage, model, notices, refused: None }
     }
 
-    /// Combines the outcomes of two requests: the usage and the notices are those of both, everything else is that of the second request.
     pub(in crate::runtime) fn followed_by(mut self, second: Self) -> Self {
         self.usage += &second.usage;
         self.notices.extend(second.notices);
@@ -102,7 +101,7 @@ impl SummaryOutcome {
     }
 }
 
-/// The inputs that all summaries of a view share.
+/// The inputs of a summary, without the number of messages to summarize.
 pub(super) struct SummaryDraft<'v> {
     pub(super) view: &'v ConversationView,
     pub(super) usable: u64,
@@ -112,7 +111,7 @@ pub(super) struct SummaryDraft<'v> {
     pub(super) focus: Option<&'v str>,
 }
 
-/// The work of one summary: a request to the model that writes it.
+/// One summary to write: the request to the model, and the data for checking its answer.
 #[derive(Clone)]
 pub(in crate::runtime) struct SummaryTask {
     writer: SummaryWriter,
@@ -125,20 +124,19 @@ pub(in crate::runtime) struct SummaryTask {
     first: String,
     max_summary: u64,
     session: Option<String>,
-    /// The budgets that limit the requests of this task, or the error of binding them to the run.
+    /// The budgets that limit the requests of this task, or the reason why the budgets cannot be used.
     pub(super) budgets: Option<Result<BoundBudgets, ModelError>>,
     pub(super) meters: Vec<Meter>,
     pub(super) run_id: Arc<str>,
 }
 
 impl SummaryDraft<'_> {
-    /// Returns whether the messages before index `at` fit into one request.
     pub(super) fn fits(&self, at: usize) -> bool {
         self.question(at).is_some()
     }
 
-    /// Returns the text for the model: the previous summary, the focus of the user, and the transcript of the messages that follow this
-    /// summary, up to index `at`. Returns `None` if these messages are too long for one request.
+    /// Returns the text for the model: the previous summary, the focus of the user, and the transcript of the messages between the
+    /// previous summary and index `at`. Returns `None` if these messages are too long for one request.
     fn question(&self, at: usize) -> Option<String> {
         let Self { view, writer, counter, secrets, focus, .. } = self;
         let from = view.summarized();
@@ -191,17 +189,14 @@ impl SummaryDraft<'_> {
 }
 
 impl SummaryTask {
-    /// Returns the name of the model that is asked.
     pub(super) fn model(&self) -> String {
         name(self.writer.model.info())
     }
 
-    /// Returns the reason why the request cannot be made, or `None` if it can be made.
     pub(super) fn problem(&self) -> Option<&str> {
         self.request.as_ref().err().map(String::as_str)
     }
 
-    /// Makes the request, and checks the answer.
     pub(in crate::runtime) async fn run(self, key: Option<StepKey>, cancel: CancelToken) -> SummaryOutcome {
         let mut outcome = SummaryOutcome::failed(self.model(), String::new());
         let request = match &self.request {
@@ -225,7 +220,7 @@ impl SummaryTask {
         outcome
     }
 
-    /// Returns the task of a second request, which sends the refused answer back with its report. Returns `None` if no answer was refused.
+    /// Returns the task of a second request, which sends the refused answer back with the reason. Returns `None` if no answer was refused.
     pub(in crate::runtime) fn corrected(mut self, outcome: &SummaryOutcome) -> Option<Self> {
         let (answer, report) = (outcome.refused.as_ref()?, outcome.text.as_ref().err()?);
         let request = self.request.as_mut().ok()?;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use crate::message::{Content, Message, Part};
 use crate::tool::secrets::SecretArguments;
 
-/// The levels of detail of a transcript, in the order in which they are tried. A level is the maximum length of results and arguments, and
-/// the maximum length of all other texts, in characters.
+/// The levels of detail of a transcript, in the order in which they are tried. Each level has two maximum lengths in characters: of
+/// results and arguments, and of all other texts.
 const DETAILS: [(usize, usize); 4] = [(2_000, usize::MAX), (500, usize::MAX), (120, usize::MAX), (120, 200)];
 
 /// Writes the messages without secret arguments, in the first level of detail whose text `fits` accepts. Returns `None` if `fits` accepts
-/// no text.
+/// none.
 pub(super) fn transcript(
     messages: &[Arc<Message>],
     secrets: &SecretArguments,
@@ -53,8 +53,6 @@ fn push_cut(text: &mut String, part: &str, characters: usize) {
     text.push_str(&neutral(&shortened(part, characters)));
 }
 
-/// Returns the text of a part, or a description in brackets for media, files, links and tools of the provider. Any other part becomes an
-/// empty text.
 fn words_of(part: &Part) -> Cow<'_, str> {
     let words = match &part.content {
         Content::Text(text) | Content::Refusal(text) => text,
@@ -69,7 +67,6 @@ fn words_of(part: &Part) -> Cow<'_, str> {
     words.into()
 }
 
-/// Returns the first `characters` characters of a text. If more characters follow, adds their number.
 pub(super) fn shortened(text: &str, characters: usize) -> Cow<'_, str> {
     let end = if text.len() <= characters || text.is_ascii() {
         Some(characters).filter(|end| *end < text.len())
@@ -80,7 +77,7 @@ pub(super) fn shortened(text: &str, characters: usize) -> Cow<'_, str> {
     format!("{start}… [{} more characters]", rest.chars().count()).into()
 }
 
-/// Changes the tags of a transcript and of a summary in a text, so that the text cannot close the element that contains it.
+/// Changes the tags of transcripts and summaries in a text, so that the text cannot close the element that contains it.
 fn neutral(text: &str) -> Cow<'_, str> {
     if !text.contains('<') {
         return text.into();

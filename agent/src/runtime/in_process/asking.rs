@@ -1,4 +1,4 @@
-//! Requests of a run in this process: the request is made, and its reply is read while listeners are notified.
+//! The requests of a run in this process. Listeners are notified while a reply arrives.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -24,7 +24,7 @@ use crate::tool::definition::ToolDefinition;
 
 /// The effect of an event on its reply.
 enum ReplyProgress {
-    /// The reply has another piece, of which listeners are notified.
+    /// The reply has another piece, and listeners must be notified.
     Grown,
     Unchanged,
     /// The reply has ended, with an error if it is incomplete.
@@ -32,7 +32,7 @@ enum ReplyProgress {
 }
 
 impl InProcessSteps {
-    /// Makes one request. Returns its reply, and an error if the request was too long.
+    /// Makes one request. The second value is an error if the request was too long for the model.
     pub(super) async fn ask_model(
         &mut self,
         key: StepKey,
@@ -81,7 +81,8 @@ impl InProcessSteps {
         }
     }
 
-    /// Returns the finished reply: complete, or failed with the parts that arrived. Also returns an error if the request was too long.
+    /// Finishes the reply, complete or failed with the parts that arrived. The second value is an error if the request was too long for
+    /// the model.
     fn end_reply(
         &mut self,
         failure: Option<ModelError>,
@@ -104,7 +105,6 @@ impl InProcessSteps {
         Ok((reply, overflow))
     }
 
-    /// Reads the reply to its end, and notifies listeners of each piece.
     async fn read(&mut self) -> Option<ModelError> {
         loop {
             match poll_fn(|cx| self.poll_reply(cx)).await {
@@ -118,7 +118,6 @@ impl InProcessSteps {
         }
     }
 
-    /// Polls for the next event, and adds it to the reply.
     fn poll_reply(&mut self, cx: &mut Context<'_>) -> Poll<ReplyProgress> {
         let Some(reply) = &mut self.reply else { return Poll::Ready(ReplyProgress::Ended(None)) };
         Poll::Ready(match ready!(reply.poll_event(cx)) {
@@ -128,7 +127,6 @@ impl InProcessSteps {
         })
     }
 
-    /// Records an event that is a piece of the reply. Any other event changes nothing.
     fn take_event(&mut self, event: ModelEvent) -> ReplyProgress {
         let Some(reply) = self.reply.as_mut().filter(|_| is_update(&event)) else {
             return ReplyProgress::Unchanged;
@@ -149,7 +147,7 @@ impl InProcessSteps {
         ReplyProgress::Grown
     }
 
-    /// Returns the next request. Returns `None` if the run is stopped before the hooks have changed the request.
+    /// Returns the next request, or `None` if the run is stopped before the hooks have changed the request.
     async fn next_request(
         &mut self,
         tools: &Arc<[ToolDefinition]>,
@@ -167,7 +165,7 @@ impl InProcessSteps {
             hand_off.set_recipient(recipient);
         }
         if is_managed {
-            // A changed view may still end with the same message, so `hand_off.update` would not notice the change.
+            // A changed view may end with the same message as before, so `hand_off.update` would not notice the change.
             if std::mem::replace(&mut context.handed, context.view.generation()) != context.view.generation()
             {
                 hand_off.restart();
@@ -182,7 +180,6 @@ impl InProcessSteps {
         Some(Ok(self.asking().config.request_of(messages, tools.clone())))
     }
 
-    /// Returns the messages that the next request contains: the view if the context is managed, otherwise the whole conversation.
     fn view(&self) -> MessageList {
         if self.performer.config.context.is_some() {
             self.assistant.state().context.view.messages().clone()
@@ -191,7 +188,7 @@ impl InProcessSteps {
         }
     }
 
-    /// Returns the performer of the requests of this turn.
+    /// Returns the `Performer` for the requests of this turn, which may ask a model that a hook chose.
     pub(super) fn asking(&self) -> &Performer {
         self.choices.performer(&self.performer)
     }
@@ -259,7 +256,6 @@ impl TurnSteps for InProcessSteps {
     }
 }
 
-/// Records a piece of a reply. Before the first piece, records that the reply has started.
 fn record_piece(
     run: &SharedLoop,
     started: Option<Arc<Message>>,

@@ -8,9 +8,7 @@ const MAX_DEPTH: usize = 300;
 /// Keywords that belong to the document rather than to the schema at its root.
 const DOCUMENT_KEYWORDS: [&str; 3] = ["$schema", "$defs", "definitions"];
 
-/// Returns the schema of an object whose field `result` fits `schema`, or `None` if `schema` describes objects itself. A schema describes
-/// objects if its only `type` is `object`. If the schema has no `type`, the target of its `$ref` decides. If it has neither, it describes
-/// objects if it has `properties`.
+/// Returns the schema of an object whose field `result` fits `schema`, or `None` if `schema` describes objects itself.
 pub(super) fn wrapped(schema: &Value) -> Option<Value> {
     if describes_object(schema, schema, 0) {
         return None;

@@ -1,4 +1,4 @@
-//! Which tools a model sees at the depth limit.
+//! The tools that a model sees when the depth limit forbids sub-agents.
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,6 @@ fn answering(model: &ScriptedModel) -> AssistantBuilder {
     Assistant::builder(model.clone()).tools(expert().as_tool("ask", "Knows numbers.")).tools(list())
 }
 
-/// Returns the names of the tools in each request of a model.
 fn shown(model: &ScriptedModel) -> Vec<Vec<String>> {
     let names = |request: &crate::model::ModelRequest| {
         request.tools.iter().map(|tool| tool.name().to_owned()).collect()

@@ -1,4 +1,4 @@
-//! The records of a run's calls.
+//! Records the start and the end of each tool call of a run, and decides on calls that an earlier process left without an end.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,15 +22,14 @@ use crate::tool::policy::Effect;
 use crate::tool::secrets::SecretArguments;
 use crate::tool::value::Tool;
 
-/// Maximum number of attempts of a call if its process dies during each of them. A tool can set another maximum.
+/// Default maximum number of attempts of a call whose process dies during each attempt.
 pub(super) const ATTEMPTS: u32 = 3;
 
-/// The records of one run, shared with its calls.
 pub(in crate::runtime) struct RunRecords {
     pub(super) keeper: StoreAccess,
     session: Option<Arc<str>>,
     source: Option<Arc<str>>,
-    /// Whether the run is on an engine, which remembers the runs of sub-agents.
+    /// Whether the run is on a durable engine, which remembers the runs of sub-agents.
     is_on_engine: bool,
     inner: Mutex<Inner>,
 }
@@ -43,7 +42,6 @@ struct Inner {
     known: HashSet<StepKey>,
     /// The first error of the store.
     failure: Option<StoreError>,
-    /// The ends that could not be recorded.
     owed: Vec<UnrecordedEnd>,
 }
 
@@ -72,7 +70,6 @@ impl RunRecords {
         Arc::new(Self { keeper, session, source, is_on_engine, inner: Mutex::default() })
     }
 
-    /// Sets the time at which the run reaches its time limit.
     pub(in crate::runtime) fn set_deadline(&self, at: Instant) {
         self.keeper.set_deadline(at);
     }
@@ -82,7 +79,6 @@ impl RunRecords {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the first error of the store.
     pub(super) fn failure(&self) -> Option<StoreError> {
         self.lock().failure.clone()
     }
@@ -92,7 +88,6 @@ impl RunRecords {
         self.lock().failure.get_or_insert(error);
     }
 
-    /// Removes and returns the ends that could not be recorded.
     pub(super) fn take_owed(&self) -> Vec<UnrecordedEnd> {
         std::mem::take(&mut self.lock().owed)
     }
@@ -144,10 +139,8 @@ impl RunRecords {
         new
     }
 
-    /// Performs a body, and records its start and its end. `text` is the text of the reply that contains the call.
-    ///
-    /// # Errors
-    /// Returns the end of the call if its body does not run.
+    /// Runs the body of a call, and records its start and its end. The error is the end of a call whose body does not run. `text` is the
+    /// text of the reply that contains the call.
     pub(in crate::runtime) async fn around(
         &self,
         body: &CallBody,
@@ -214,7 +207,7 @@ impl RunRecords {
         }
     }
 
-    /// Decides on a call that had begun before and has no recorded end. Returns `None` if the call may run in this attempt, or else the end
+    /// Decides whether a call that had begun before and has no recorded end runs again. Returns `None` if it does, and otherwise the end
     /// of the call.
     async fn resolve_begun(
         &self,
@@ -256,7 +249,7 @@ impl RunRecords {
     }
 
     /// Returns the end of a call that had begun in another process and must not begin again: the recorded end, or an end with an unknown
-    /// outcome. If the start of the call cannot be recorded or read, the end says so.
+    /// outcome.
     #[cfg(feature = "durable-restate")]
     pub(in crate::runtime) async fn end_lost(
         &self,
@@ -329,8 +322,7 @@ impl RunRecords {
         }
     }
 
-    /// Ends the calls that a dropped run had begun. A separate task ends them, because a drop cannot wait for the store. Without a tokio
-    /// runtime, no call is ended. After an error of the store, the remaining calls are not ended.
+    /// Ends the calls that a dropped run had begun. A separate task ends them, because a drop cannot wait for the store.
     pub(in crate::runtime) fn abandon(self: Arc<Self>, reason: &'static str) {
         let open = std::mem::take(&mut self.lock().open);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
@@ -388,7 +380,6 @@ impl RunRecords {
     }
 }
 
-/// Returns the end that a record contains, or an end with an unknown outcome if the record contains no end.
 fn recorded_end(record: &InvocationRecord) -> CallEnd {
     let outcome = record.outcome().cloned().unwrap_or_else(ToolOutcome::lost);
     let mut end = CallEnd::ran(outcome, 0);
@@ -413,7 +404,7 @@ fn secrets_not_kept() -> ToolOutcome {
     ToolOutcome::failed(OutcomeCode::new("secrets_not_kept"), text)
 }
 
-/// Returns the result message of a recorded call, cut to `max` bytes as the loop cuts results. Returns `None` if the record has no result.
+/// Returns the result message of a recorded call, cut to `max` bytes, or `None` if the record has no result.
 pub(super) fn result_message(record: &InvocationRecord, max: usize) -> Option<ToolResultMessage> {
     let mut message = record.result_message()?;
     crate::loop_core::cut(&mut message, max, None);

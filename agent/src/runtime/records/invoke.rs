@@ -174,7 +174,6 @@ impl Registry {
         (new, refused)
     }
 
-    /// Returns whether the tool's policy allows this attempt.
     fn may_begin(&self, call: &ToolCall, attempt: u32) -> bool {
         let policy = self.get(&call.name).map(Tool::policy);
         attempt == 1
@@ -184,8 +183,6 @@ impl Registry {
     }
 }
 
-/// Returns the key of the record. Within a running call, it is the key of that call followed by the id of the new call. Otherwise, it is
-/// the key of the context, or a new key if the context has none.
 fn key_of(call: &ToolCall, cx: &ToolContext) -> StepKey {
     let given = cx.idempotency_key();
     let text = match (cx.call_id().is_empty(), given.is_empty()) {
@@ -207,12 +204,10 @@ struct PendingRecord {
     /// The store, or `None` once the store was asked to record the end.
     store: Option<StoreAccess>,
     key: StepKey,
-    /// The end of the call, once the call has ended.
     end: Option<InvocationEnd>,
 }
 
 impl PendingRecord {
-    /// Records the outcome, and returns the record.
     async fn end(
         mut self,
         mut record: InvocationRecord,

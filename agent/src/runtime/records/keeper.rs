@@ -61,7 +61,6 @@ struct RunDeadline {
 }
 
 impl RunDeadline {
-    /// Waits until the run is cancelled or reaches its time limit, and then for [`GRACE`].
     async fn pass(&self) {
         match self.at.get() {
             None => self.cancel.cancelled().await,
@@ -79,7 +78,6 @@ impl StoreAccess {
         Self { store, options, run: None }
     }
 
-    /// Returns access to a new in-memory store, for uses without the application's store.
     pub(in crate::runtime) fn in_memory() -> Self {
         Self::new(Arc::new(MemoryStore::new()), StoreOptions::default())
     }
@@ -110,7 +108,6 @@ impl StoreAccess {
         Self { run: Some(run), ..self.clone() }
     }
 
-    /// Returns access for operations that no run waits for.
     pub(super) fn without_run(&self) -> Self {
         Self { run: None, ..self.clone() }
     }
@@ -167,9 +164,9 @@ impl StoreAccess {
         self.perform(async { operation().await }).await
     }
 
-    /// Begins a record. Returns the existing record of the call if there is one. A retry follows only if the store was busy, because a busy
-    /// store has stored nothing. After another error, a retry could find the record of the first attempt, and mistake it for the record of
-    /// a process that died.
+    /// Stores a new record, or returns the existing record of the call. The operation is retried only if the store was busy, because a
+    /// busy store has stored nothing. After another error, a retry could find the record of the first attempt, and mistake it for the
+    /// record of a process that died.
     pub(super) async fn begin(&self, new: InvocationRecord) -> Result<Option<InvocationRecord>, StoreError> {
         let found = self
             .retry(|| async {
@@ -258,7 +255,6 @@ impl StoreAccess {
         }
     }
 
-    /// Loads all entries of a session.
     pub(super) async fn load(&self, session: &str) -> Result<Vec<(u64, SessionEntry)>, StoreError> {
         self.load_after(session, 0).await
     }
@@ -308,7 +304,6 @@ impl StoreAccess {
         Ok(listed)
     }
 
-    /// Loads at most `limit` entries from the beginning of a session.
     #[cfg(feature = "studio")]
     pub(in crate::runtime) async fn load_first(
         &self,
@@ -336,7 +331,6 @@ impl StoreAccess {
     }
 }
 
-/// Checks that the store returned the record of this key.
 fn check_key(record: &InvocationRecord, key: &StepKey) -> Result<(), StoreError> {
     if record.key == *key {
         return Ok(());
@@ -346,7 +340,7 @@ fn check_key(record: &InvocationRecord, key: &StepKey) -> Result<(), StoreError>
 }
 
 /// Returns the current time in milliseconds since 1970. Times in records and sessions are only informative, because clocks jump. Only the
-/// windows and holds of budgets depend on the time.
+/// time windows and reservations of budgets depend on the time.
 pub(in crate::runtime) fn now() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or_default()

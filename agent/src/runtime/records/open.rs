@@ -150,12 +150,11 @@ impl Assistant {
         with_place.map(|(message, (run, turn))| (message, run.clone(), *turn)).collect()
     }
 
-    /// Returns the stored state of the session's only run.
+    /// Returns the stored state of a sub-agent's run, which is the only run of its session.
     pub(in crate::runtime) fn stored_run(&self) -> StoredRun {
         self.state().session.as_deref().map_or(StoredRun::New, SessionState::only_run)
     }
 
-    /// Returns the id of the session, or `None` without a session.
     pub(in crate::runtime) fn session(&self) -> Option<Arc<str>> {
         Some(self.state().session.as_ref()?.id.clone())
     }
@@ -182,7 +181,7 @@ impl Assistant {
         }
     }
 
-    /// Records changes of the view that were made outside of a run. If the store fails, the changes are recorded with the next prompt.
+    /// Records the [`ViewChange`]s that were made outside of a run. If the store fails, they are recorded with the next prompt.
     pub(in crate::runtime) async fn record_view(&self) {
         let Some(keeper) = self.config().keeper.clone() else { return };
         let (id, seq, entries) = {
@@ -225,7 +224,6 @@ struct StoredSession {
     ended: Option<EndedRun>,
     /// The id of the last run if it has no stored end, with the position of the run's first message.
     run: Option<(Arc<str>, usize)>,
-    /// The messages of `run`.
     run_messages: Vec<StoredMessage>,
     /// The ids of the calls whose secret arguments were not stored.
     withheld: HashSet<String>,
@@ -301,7 +299,7 @@ impl StoredSession {
                     core.restore_view(changes.iter().cloned());
                     interrupted = Some(InterruptedRun { core, withheld, pending });
                 }
-                // The stored run does not replay under the current configuration, or the messages before it are not sound, so it is not
+                // The run cannot be restored with the current configuration, or the messages before it are not sound, so it is not
                 // resumed.
                 None => lost = pending,
             }
@@ -334,8 +332,7 @@ impl StoredSession {
     }
 }
 
-/// Sets the control of each result of the last turn to the recorded control, which tells whether the run continues. Does nothing if a
-/// message other than a result follows the reply of this turn.
+/// Sets the control of each result of the last turn to the recorded control, which tells whether the run continues.
 async fn add_recorded_controls(
     keeper: &StoreAccess,
     run: &Arc<str>,
@@ -358,8 +355,8 @@ async fn add_recorded_controls(
     Ok(())
 }
 
-/// Adds the recorded results of the last reply's open calls to the conversation. Returns the keys of the calls that have begun and not
-/// ended.
+/// Adds recorded results to the conversation, for the calls of the last reply that have no result yet. Returns the keys of the calls that
+/// have begun and not ended.
 async fn add_recorded_results(
     keeper: &StoreAccess,
     config: &Config,

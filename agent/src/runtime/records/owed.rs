@@ -12,7 +12,6 @@ use crate::tool::outcome::ToolOutcome;
 /// only after many runs.
 const MAX_UNRECORDED: usize = 1_000;
 
-/// An end that the record of its call does not contain yet.
 #[derive(Clone)]
 pub(in crate::runtime) enum UnrecordedEnd {
     /// The record and the outcome of a call that did not run. The store may have a record of the call without an end.
@@ -24,7 +23,6 @@ pub(in crate::runtime) enum UnrecordedEnd {
 }
 
 impl UnrecordedEnd {
-    /// Returns the end of a call that had begun, in the form in which it is recorded later.
     pub(super) fn of_end(key: &StepKey, end: &CallEnd) -> Self {
         match &end.outcome {
             ToolOutcome::Deferred { handle } => Self::Deferred(key.clone(), handle.clone()),
@@ -54,7 +52,6 @@ impl UnrecordedEnd {
 pub(in crate::runtime) struct UnrecordedEnds(VecDeque<UnrecordedEnd>);
 
 impl UnrecordedEnds {
-    /// Returns the end that has waited longest for its record, or `None` if no end waits.
     pub(super) fn first(&self) -> Option<UnrecordedEnd> {
         self.0.front().cloned()
     }
@@ -74,7 +71,7 @@ impl UnrecordedEnds {
 }
 
 impl StoreAccess {
-    /// Records the end of a call. A record that already has another end is not changed; if the call had begun, a warning is logged.
+    /// Records the end of a call. A record that already has another end is not changed.
     pub(super) async fn record(&self, end: UnrecordedEnd) -> Result<(), StoreError> {
         let (key, is_recorded) = match end {
             UnrecordedEnd::NotRun(new, outcome) => return self.record_ended(*new, outcome).await,

@@ -7,16 +7,15 @@ use crate::loop_core::AgentLoop;
 use crate::message::Conversation;
 use crate::step_key::StepKey;
 
-/// The state of an open session: the position in the store, and the runs that the store contains.
 pub(in crate::runtime) struct SessionState {
     pub(super) id: Arc<str>,
-    /// The id of the writer in all entries that are added since the session was opened.
+    /// The id of the writer in all entries that are added from now on. Each opening of the session creates a new id.
     pub(super) writer: String,
     /// The number of the last stored entry.
     pub(super) seq: u64,
     /// The number of messages of the conversation that are stored.
     pub(super) stored: usize,
-    /// The number of stored changes of the view of the conversation.
+    /// The number of stored `ViewChange`s, which are the changes of the messages that the model sees.
     pub(super) stored_changes: usize,
     /// Whether the stored messages differ from the conversation, so that the whole conversation is stored again.
     pub(super) is_rewritten: bool,
@@ -26,7 +25,6 @@ pub(in crate::runtime) struct SessionState {
     pub(super) run: Option<Arc<str>>,
     /// Whether the entry for the begin of the current run, or for its resumption, is stored.
     pub(super) is_begin_stored: bool,
-    /// The unfinished run of an earlier process.
     pub(super) interrupted: Option<InterruptedRun>,
     /// The calls of abandoned runs. The next run records that their outcomes are unknown.
     pub(super) lost: Vec<StepKey>,
@@ -44,7 +42,6 @@ pub(super) struct InterruptedRun {
     pub(super) pending: Vec<StepKey>,
 }
 
-/// The turn in which a run was interrupted.
 #[derive(Default)]
 pub(in crate::runtime) struct InterruptedTurn {
     pub(super) turn: u32,
@@ -52,13 +49,12 @@ pub(in crate::runtime) struct InterruptedTurn {
     pub(super) withheld: HashSet<String>,
 }
 
-/// An interrupted run that continues.
 pub(in crate::runtime) struct RestoredRun {
     pub(in crate::runtime) core: AgentLoop,
     pub(in crate::runtime) interrupted: InterruptedTurn,
 }
 
-/// The stored state of a session's only run.
+/// The stored state of a sub-agent's run, which is the only run of its session.
 pub(in crate::runtime) enum StoredRun {
     /// No entry is stored.
     New,
@@ -70,7 +66,6 @@ pub(in crate::runtime) enum StoredRun {
     Ended(EndedRun),
 }
 
-/// The end of a stored run.
 #[derive(Clone, Default)]
 pub(in crate::runtime) struct EndedRun {
     /// The position of the run's first message in the conversation.
@@ -81,7 +76,6 @@ pub(in crate::runtime) struct EndedRun {
 }
 
 impl SessionState {
-    /// Returns the stored state of the session's only run.
     pub(super) fn only_run(&self) -> StoredRun {
         match (&self.interrupted, &self.run) {
             _ if self.seq == 0 => StoredRun::New,
@@ -91,12 +85,11 @@ impl SessionState {
         }
     }
 
-    /// Returns the number of messages that are stored.
     pub(in crate::runtime) fn stored(&self) -> usize {
         self.stored
     }
 
-    /// Returns the number of stored changes of the view, or 0 if the whole conversation is stored again.
+    /// Returns the number of stored `ViewChange`s, or 0 if the whole conversation is stored again.
     pub(in crate::runtime) fn stored_changes(&self) -> usize {
         if self.is_rewritten { 0 } else { self.stored_changes }
     }
@@ -109,7 +102,6 @@ impl SessionState {
         }
     }
 
-    /// Returns the conversation of the interrupted run, if this run has the id `run`.
     pub(in crate::runtime) fn interrupted_conversation(&self, run: &Arc<str>) -> Option<Conversation> {
         let interrupted = self.interrupted.as_ref().filter(|interrupted| interrupted.core.run_id() == run);
         interrupted.map(|interrupted| interrupted.core.conversation().clone())
@@ -125,12 +117,10 @@ impl SessionState {
         self.is_begin_stored = false;
     }
 
-    /// Returns whether there is an interrupted run to continue.
     pub(in crate::runtime) fn is_interrupted(&self) -> bool {
         self.interrupted.is_some()
     }
 
-    /// Removes and returns the interrupted run, so that it can continue.
     pub(in crate::runtime) fn restore(&mut self) -> Option<RestoredRun> {
         let InterruptedRun { core, withheld, .. } = self.interrupted.take()?;
         self.is_begin_stored = false;

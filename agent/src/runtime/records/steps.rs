@@ -31,8 +31,8 @@ use crate::tool::definition::ToolDefinition;
 use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 use crate::tool::output::ToolOutput;
 
-/// The steps of a run with a store. This type records the messages of the session and the calls that end without a body. [`RunRecords`]
-/// records the other calls, around their bodies.
+/// The steps of a run with a store. Records the messages of the session, and the calls that end without running their bodies.
+/// [`RunRecords`] records the other calls.
 pub(in crate::runtime) struct RecordingSteps {
     inner: Box<InProcessSteps>,
     records: Arc<RunRecords>,
@@ -58,8 +58,8 @@ impl RecordingSteps {
         Self { inner, records, seen, interrupted, error: None }
     }
 
-    /// Returns the inner performer, and the error of the store if there was one. After an error, some calls may have no recorded end. The
-    /// assistant keeps their ends, and its next run records them.
+    /// Returns the inner steps, and the first error of the store. After an error, the assistant keeps the ends that were not recorded, so
+    /// that its next run records them.
     pub(in crate::runtime) fn into_inner(self) -> (Box<InProcessSteps>, Option<StoreError>) {
         if self.error.is_some() {
             let mut owed = self.records.take_owed();
@@ -74,8 +74,8 @@ impl RecordingSteps {
     }
 }
 
-/// The inner performer performs every step. Methods that record nothing are forwarded explicitly, because the trait's default methods would
-/// ignore the inner performer.
+/// Forwards every step to `inner`. Methods that record nothing are implemented, too, because the trait's default methods would not call
+/// `inner`.
 impl Steps for RecordingSteps {
     async fn before_step(&mut self, run: &SharedLoop) -> Result<(), StepError> {
         if self.error.is_none()
@@ -183,7 +183,7 @@ impl Steps for RecordingSteps {
     }
 }
 
-/// The wrapped performer, `inner`, makes the requests. A change of the view is stored before the request that uses it.
+/// Makes the requests with `inner`. A change of the messages that the model sees is stored before the request that uses it.
 impl TurnSteps for RecordingSteps {
     const REMEMBERS: bool = InProcessSteps::REMEMBERS;
 
@@ -255,10 +255,9 @@ fn is_added(run: &AgentLoop, message: &UserMessage) -> bool {
         .any(|added| matches!(&**added, Message::User(added) if added.id.is_some() && added.id == message.id))
 }
 
-/// The messages and changes of the view that are not stored yet, with the state of the run.
+/// The messages and [`ViewChange`]s that are not stored yet, with the state of the run.
 struct UnrecordedMessages {
     messages: Vec<Arc<Message>>,
-    /// The changes of the view that are not in the session yet.
     changes: Vec<ViewChange>,
     /// The position of the first of `changes` among all changes of the conversation.
     changes_from: usize,
@@ -281,8 +280,8 @@ impl RecordingSteps {
     }
 
     /// Adopts entries that an earlier prompt of this assistant appended unnoticed, because the prompt was dropped or the store responded
-    /// too late. The next write stores the whole conversation again after these entries. Returns `false` if there is no session, if there
-    /// are no such entries, or if another writer added entries.
+    /// too late. The next write stores the whole conversation again after these entries. Returns `false` if there are no such entries, or
+    /// if another writer added entries.
     async fn adopt_entries(&mut self) -> Result<bool, StoreError> {
         let position = |session: &SessionState| (session.id.clone(), session.seq, session.writer.clone());
         let found = self.inner.assistant.state().session.as_deref().map(position);
@@ -352,7 +351,7 @@ impl RecordingSteps {
         }
     }
 
-    /// Returns a record and an outcome for each new call that ended without a body, and for each new call that the provider ran itself.
+    /// Returns a record and an outcome for each new call that ended without running its body, and for each new call that the provider ran.
     fn not_recorded(&self) -> Vec<(InvocationRecord, ToolOutcome)> {
         let (records, config) = (&self.records, &self.inner.performer.config);
         let (list, added_from, turn) = {
@@ -384,9 +383,7 @@ impl RecordingSteps {
         notes
     }
 
-    /// Returns the id of the session, the number of its last entry, and the entries to append. These entries contain the new messages, and
-    /// the new changes of the view (the messages that the model sees). They also record that the run began or ended, and that the
-    /// conversation was rewritten. Returns `None` without a session.
+    /// Returns the id of the session, the number of its last entry, and the entries to append. Returns `None` without a session.
     fn entries(&self, new: &UnrecordedMessages) -> Option<(Arc<str>, u64, Vec<SessionEntry>)> {
         let state = self.inner.assistant.state();
         let session = state.session.as_ref()?;
@@ -485,7 +482,6 @@ impl RunRecords {
     }
 }
 
-/// Returns whether recording may succeed later after an error of this kind.
 fn can_be_recorded_later(kind: StoreErrorKind) -> bool {
     !matches!(kind, StoreErrorKind::Corrupt | StoreErrorKind::Conflict | StoreErrorKind::Other)
 }

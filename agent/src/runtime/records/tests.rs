@@ -13,7 +13,6 @@ use crate::store::MemoryStore;
 use crate::tool::value::Tool;
 use crate::tools;
 
-/// An assistant with the tool `look`, which counts its calls and returns its argument.
 fn looking(looks: &Arc<AtomicU32>, replies: impl IntoIterator<Item = ScriptedReply>) -> AssistantBuilder {
     let (looks, schema) =
         (looks.clone(), json!({"type": "object", "properties": {"what": {"type": "string"}}}));

@@ -1,4 +1,4 @@
-//! The spans of a fallback's requests.
+//! The spans of the requests of a fallback, which tries several models.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::runtime::ask::is_update;
 use crate::runtime::config::Config;
 use crate::runtime::observe::RequestTiming;
 
-/// Sets the tracer of a fallback, which creates a `chat` span within `span` for each request. Nothing is set for other models, or if `span`
-/// is disabled. `content` is set if the content of the requests may be captured.
+/// Sets the tracer of a fallback, which creates a `chat` span within `span` for each request. `content` is `None` if the content of the
+/// requests must not be captured.
 pub(in crate::runtime) fn trace_attempts(
     step: &mut StepCx,
     info: &ModelInfo,

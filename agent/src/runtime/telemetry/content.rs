@@ -1,19 +1,17 @@
 //! Captured content in the JSON form of the conventions: messages with `role` and `parts`, system instructions, and definitions of tools.
 //!
-//! Source: the JSON schemas in the repository <https://github.com/open-telemetry/semantic-conventions-genai>. If the conventions have no
-//! type for a part, it keeps the library's own type, which the schemas allow. Provider data is left out.
+//! Source: the JSON schemas in the repository <https://github.com/open-telemetry/semantic-conventions-genai>. A part for which the
+//! conventions have no type keeps the library's own type, which the schemas allow. Provider data is left out.
 
 use serde_json::{Map, Value, json};
 
 use crate::message::{Content, Media, MediaSource, Message, Part, ProviderTool, StopReason};
 use crate::model::ModelRequest;
 
-/// Returns the messages of a request in the form of OpenTelemetry's conventions.
 pub(super) fn input<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Value {
     messages.into_iter().filter_map(message).collect()
 }
 
-/// Returns the reply as the only message of the output.
 pub(super) fn output(reply: &Message) -> Value {
     let mut all = message(reply);
     if let (Some(message), Some(reply)) = (&mut all, reply.as_assistant()) {
@@ -24,7 +22,6 @@ pub(super) fn output(reply: &Message) -> Value {
     all.into_iter().collect()
 }
 
-/// Returns the system prompt, as a list of one part.
 pub(super) fn instructions(system: &str) -> Value {
     json!([text(system)])
 }
@@ -52,7 +49,7 @@ pub(super) fn finish_reason(reason: &StopReason) -> &str {
     }
 }
 
-/// Returns a message in the form of OpenTelemetry's conventions, or `None` if the message is not sent to a model.
+/// Returns the JSON form of a message, or `None` if the message is not sent to a model.
 fn message(message: &Message) -> Option<Value> {
     let of = |role: &str, content: &[Part]| json!({"role": role, "parts": parts(content)});
     Some(match message {
@@ -74,7 +71,6 @@ fn message(message: &Message) -> Option<Value> {
     })
 }
 
-/// Returns the content of a result: a string if all parts are text, and a list of parts if not.
 fn response(content: &[Part]) -> Value {
     match content.iter().map(Part::as_text).collect::<Option<String>>() {
         Some(text) => text.into(),
@@ -90,8 +86,7 @@ fn text(text: &str) -> Value {
     json!({"type": "text", "content": text})
 }
 
-/// Returns a part in the form of OpenTelemetry's conventions. The call of a tool that the provider ran becomes two parts, the call and its
-/// result.
+/// Returns the JSON forms of a part. The call of a tool that the provider ran becomes two parts, the call and its result.
 fn part(part: &Part) -> Vec<Value> {
     vec![match &part.content {
         Content::Text(content) => text(content),

@@ -1,14 +1,10 @@
-//! Traces, by the OpenTelemetry conventions for generative AI.
+//! Traces, by the OpenTelemetry conventions for generative AI: <https://github.com/open-telemetry/semantic-conventions-genai>. Three spans
+//! are not part of the conventions: `turn` (a request and its calls), `agent.fallback` (the requests of a fallback) and `agent.compact`
+//! (the requests for a summary).
 //!
-//! Source: <https://github.com/open-telemetry/semantic-conventions-genai>. The span of a run is `invoke_agent`, the span of a request is
-//! `chat`, and the span of a tool call is `execute_tool`. Three spans are not part of the conventions: `turn`, which contains a request and
-//! its calls, `agent.fallback`, which contains the requests of a fallback, and `agent.compact`, which contains the requests for a summary.
-//! The exported name of a span is in `otel.name`, because `tracing` needs constant names. Content is recorded only if the application asks
-//! for it. The application sets up the exporter.
-//!
-//! Fields of `tracing` are numbers, booleans and text. Counts are signed, because exporters write unsigned numbers as text. Lists
-//! (`string[]`) and structures (`any`) are recorded as JSON. The conventions allow JSON for structures, but an exporter has to convert the
-//! lists, as `examples/otel` does.
+//! The exported name of a span is in `otel.name`, because `tracing` needs constant names. Counts are signed, because exporters write
+//! unsigned numbers as text. Lists (`string[]`) and structures (`any`) are recorded as JSON, because `tracing` has no fields of these
+//! types. An exporter has to convert the lists, as `examples/otel` does.
 
 mod attempts;
 mod content;
@@ -58,7 +54,6 @@ pub(super) fn run_span(config: &Config, run_id: &str, session_id: Option<&str>) 
     )
 }
 
-/// Records the usage of a run, and the reason why the run stopped, in the span of the run.
 pub(super) fn end_run(span: &Span, usage: &Usage, stop: &str, is_error: bool) {
     record_usage(span, usage);
     span.record("agent.run.stop", stop);
@@ -67,8 +62,6 @@ pub(super) fn end_run(span: &Span, usage: &Usage, stop: &str, is_error: bool) {
     }
 }
 
-/// Records the token counts, unless the usage is empty. The counts of cached and of reasoning tokens are recorded only if they are not
-/// zero.
 fn record_usage(span: &Span, usage: &Usage) {
     if usage.is_empty() {
         return;
@@ -86,7 +79,7 @@ fn record_usage(span: &Span, usage: &Usage) {
     }
 }
 
-/// The attributes for the input tokens of text, images and audio.
+/// The attributes for input tokens, in the order of `MODALITIES`.
 const INPUT_BY_MODALITY: [&str; 3] =
     ["gen_ai.usage.text.input_tokens", "gen_ai.usage.image.input_tokens", "gen_ai.usage.audio.input_tokens"];
 const OUTPUT_BY_MODALITY: [&str; 3] = [
@@ -100,7 +93,6 @@ const CACHE_BY_MODALITY: [&str; 3] = [
     "gen_ai.usage.audio.cache_read.input_tokens",
 ];
 
-/// Records the token counts by modality that the provider reports, if they are not zero.
 fn record_modalities(span: &Span, usage: &Usage) {
     let ModalityTokens { input, output, cache_read } = ModalityTokens::of(usage);
     for (names, counts) in
@@ -116,7 +108,6 @@ fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Creates the span of a turn: a request and the calls of its reply.
 pub(super) fn turn_span(turn: u32) -> Span {
     tracing::info_span!(
         "turn",
@@ -216,7 +207,6 @@ fn json_text(list: &[impl serde::Serialize]) -> String {
     serde_json::to_string(list).unwrap_or_default()
 }
 
-/// Records the reply or the error of a request, and the time to the first piece of the reply.
 pub(super) fn end_request(
     span: &Span,
     reply: &AssistantMessage,
@@ -292,7 +282,6 @@ pub(super) fn record_input(span: &Span, config: &Config, request: &ModelRequest)
     }
 }
 
-/// Records the content of a reply without secret arguments, if the application captures content.
 pub(super) fn record_output(span: &Span, config: &Config, reply: &AssistantMessage) {
     let Some(capture) = &config.capture else { return };
     if span.is_disabled() || !is_request(span) {

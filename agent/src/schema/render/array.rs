@@ -38,15 +38,15 @@ impl Renderer<'_> {
         Ok(out)
     }
 
-    /// Writes `items` for an array that is always empty, if the dialect requires `items`.
+    /// Writes `items` for an array that is always empty. `maxItems: 0` would be enough, but providers that require types also require
+    /// `items`.
     fn nothing(&mut self, out: &mut SchemaDraft) {
-        // `maxItems: 0` is enough, but providers that require types also require `items`.
         if !self.can.any {
             out.put("items", json!({"type": "string"}));
         }
     }
 
-    /// Renders a tuple in a dialect that has only one schema for all items. Positions of different types are described in words.
+    /// Renders a tuple for a dialect without `prefixItems`. If the positions have different types, the description gives their order.
     fn tuple(&mut self, out: &mut SchemaDraft, array: &ArraySpec) -> Result<()> {
         let (mut forms, mut ids) = (Vec::new(), Vec::new());
         for id in array.prefix.iter().copied().chain(array.items) {

@@ -1,17 +1,18 @@
-//! Renders assertions about a whole value. Excluded values are written with `not`, or in words if the dialect lacks `not` or the schema
-//! already has one. Excluded and required keys are described in words. All other assertions are dropped.
+//! Renders keywords that restrict a value as a whole, such as `not`. Excluded values are written with `not`, or in words if the dialect
+//! lacks `not` or the schema already has one. Excluded and required keys are described in words. All other restrictions are dropped.
 
 use super::written::{SchemaDraft, quote_list};
 use super::{ChangeKind, Renderer};
 use crate::args::{NodeCheck, NodeId, NodeKind, cut};
 use serde_json::{Value, json};
 
-/// Maximum length of a list of names in a sentence, in characters. Longer lists are cut.
+/// Maximum length of a list of names in a sentence, in characters.
 const MAX_NAMES: usize = 200;
 
 impl Renderer<'_> {
     pub(super) fn checks(&mut self, out: &mut SchemaDraft, checks: &[NodeCheck]) {
-        // If arguments are checked against the original schema, `unrendered_restrictions` lists the keywords of these checks as changes.
+        // If arguments are checked against the application's own schema (`whole`), `unrendered_restrictions` reports the restrictions
+        // instead.
         if self.graph.whole.is_some() {
             return;
         }
@@ -50,7 +51,6 @@ impl Renderer<'_> {
     }
 }
 
-/// Returns the JSON Schema keyword of a check.
 pub(super) fn keyword_of(check: &NodeCheck) -> &'static str {
     match check {
         NodeCheck::Also(_) => "allOf",

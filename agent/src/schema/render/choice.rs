@@ -1,4 +1,4 @@
-//! Renders unions, and tagged or externally tagged enums, except those that `root` merges.
+//! Renders unions and enums below the root. `root` merges the alternatives of the root.
 
 use super::written::SchemaDraft;
 use super::{ChangeKind, Renderer, Result, strings};

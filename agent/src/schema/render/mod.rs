@@ -1,5 +1,4 @@
-//! Renders a plan as JSON Schema. The schema is made from the nodes that check arguments, so it cannot differ from the
-//! checks.
+//! Renders a `Graph` as JSON Schema. The nodes of the graph also check the arguments, so the schema and the checks cannot differ.
 
 mod array;
 mod checks;
@@ -30,7 +29,6 @@ const MAX_DEPTH: usize = 128;
 
 type Result<T> = std::result::Result<T, SchemaError>;
 
-/// Returns the canonical schema, with the definitions that recursion needs.
 pub(super) fn canonical(graph: &Graph) -> Result<Value> {
     let mut renderer = Renderer::new(graph, Dialect::Canonical);
     let root = renderer.render_inline(graph.root)?.into_value();
@@ -52,9 +50,8 @@ struct Renderer<'g> {
     cycles: Cycles,
     /// Recursive definitions. Every cycle contains one of these definitions, or the root.
     recursive: HashSet<NodeId>,
-    /// Definitions that the rendered schema refers to, until they are rendered.
+    /// Definitions that references point to and that are not rendered yet.
     referenced: BTreeSet<NodeId>,
-    /// The names of the definitions.
     names: HashMap<NodeId, String>,
     written: usize,
     depth: usize,
@@ -62,7 +59,6 @@ struct Renderer<'g> {
     path: String,
     /// Recursive definitions that are being written out.
     open: Vec<NodeId>,
-    /// Whether the current position is within an optional property.
     within_optional: bool,
     changes: Vec<Change>,
 }
@@ -113,7 +109,6 @@ impl<'g> Renderer<'g> {
         Ok(schema)
     }
 
-    /// Runs `f` with the current position moved down by these segments.
     fn at<T>(&mut self, segments: &[&str], f: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.path.len();
         for segment in segments {
@@ -141,7 +136,7 @@ impl<'g> Renderer<'g> {
         self.record_change(keyword, ChangeKind::NotExpressible { reason: reason.into() });
     }
 
-    /// Writes a keyword. If the dialect lacks the keyword, adds a sentence with `words` instead.
+    /// Writes a keyword, or the sentence `words` if the dialect lacks the keyword.
     fn keyword(
         &mut self,
         out: &mut SchemaDraft,
@@ -157,9 +152,8 @@ impl<'g> Renderer<'g> {
         }
     }
 
-    /// Returns the schema of a node, or a reference to its definition or to the root. A dialect without references cannot express
-    /// recursion. There, the inner occurrence of a recursive node becomes a plain object, and its description is the node's signature: the
-    /// accepted values in one line.
+    /// Returns the schema of a node, or a reference to it. In a dialect without references, a node within itself becomes a plain object
+    /// whose description is the signature of the node: the accepted values in one line.
     fn node(&mut self, id: NodeId) -> Result<SchemaDraft> {
         let named_root = self.graph.names.get(&id).is_some_and(|name| name == "#");
         if self.can.references == ReferenceSupport::Full && (id == self.graph.root || named_root) {
@@ -203,7 +197,6 @@ impl<'g> Renderer<'g> {
         Ok(out)
     }
 
-    /// Returns the complete schema of a node, including its annotations.
     fn render_value(&mut self, id: NodeId) -> Result<Value> {
         let written = self.node(id)?;
         Ok(self.finish(written))
@@ -331,8 +324,8 @@ fn strings<'w>(words: impl Iterator<Item = &'w str>) -> SchemaDraft {
     out
 }
 
-/// Returns a name for each definition. The canonical schema keeps the original names (`as_given`). In other dialects the
-/// names are plain words, and two nodes of one definition share a name.
+/// Returns a name for each definition. With `as_given`, definitions keep their original names. Otherwise names consist of ASCII letters,
+/// digits, `-` and `_`, and two nodes of one definition share a name.
 fn definition_names(graph: &Graph, of: &HashSet<NodeId>, as_given: bool) -> HashMap<NodeId, String> {
     let mut ids: Vec<NodeId> = of.iter().copied().collect();
     ids.sort_unstable();

@@ -5,8 +5,8 @@ use super::{ChangeKind, EXTENSIONS, ReferenceSupport, Renderer};
 use serde_json::{Map, Value};
 
 impl Renderer<'_> {
-    /// Completes a schema. Describes in words the annotations that the dialect lacks, removes extension keywords if the dialect lacks them,
-    /// and wraps a reference that must not have other keywords next to it.
+    /// Completes a schema: annotations that the dialect lacks become sentences, and a reference that must not have other keywords next to
+    /// it is wrapped in `anyOf`.
     pub(super) fn finish(&mut self, mut written: SchemaDraft) -> Value {
         for keyword in ["default", "examples", "deprecated"] {
             if self.can.has(keyword) {

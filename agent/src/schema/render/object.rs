@@ -5,7 +5,6 @@ use super::{ChangeKind, ReferenceSupport, Renderer, RestKeyword, Result, Unknown
 use crate::args::{AdditionalProperties, NodeId, NodeKind, ObjectSpec, Prop};
 use serde_json::{Map, Value, json};
 
-/// A property that is rendered.
 pub(super) struct Field<'g> {
     pub(super) name: &'g str,
     pub(super) required: bool,
@@ -17,10 +16,9 @@ pub(super) struct Field<'g> {
     pub(super) notes: Map<String, Value>,
 }
 
-/// The schema of a property.
 pub(super) enum FieldSchema<'g> {
     PlanNode(NodeId),
-    /// The tags of all variants, as a closed set.
+    /// The tags of all variants, rendered as an `enum`.
     Words(Vec<&'g str>),
     /// The different schemas that variants have for this property, with their annotations.
     Choice(Vec<(NodeId, Map<String, Value>)>),
@@ -28,10 +26,10 @@ pub(super) enum FieldSchema<'g> {
 
 /// The keys that an object accepts in addition to its properties, and the limits on the number of all its keys.
 pub(super) struct OtherKeys<'g> {
-    /// The key patterns, each with its nodes. The value of a matching key must fit at least one of these nodes.
+    /// The key patterns. The value of a matching key must fit at least one of the nodes.
     pub(super) patterns: Vec<(&'g str, Vec<NodeId>)>,
     pub(super) rest: Vec<NodeId>,
-    /// Whether unknown keys stay in the arguments. They stay if the schema of the plan says nothing about them, and the options keep them.
+    /// Whether unknown keys stay in the arguments: the schema says nothing about them, and the options keep them.
     pub(super) kept: bool,
     pub(super) min: u64,
     pub(super) max: u64,
@@ -163,7 +161,7 @@ impl<'g> Renderer<'g> {
         Ok(out)
     }
 
-    /// Writes the key patterns, if the dialect can express them. Returns whether there are key patterns that the dialect cannot express.
+    /// Writes the key patterns. Returns whether there are key patterns that the dialect cannot express.
     fn patterns(&mut self, out: &mut SchemaDraft, others: &OtherKeys<'g>) -> Result<bool> {
         if others.patterns.is_empty() || !self.can.has("patternProperties") {
             return Ok(!others.patterns.is_empty());

@@ -1,4 +1,4 @@
-//! Renders the root as one plain object, even if the plan has alternatives.
+//! Renders the root as one plain object, even if the arguments have alternatives.
 
 use super::checks::keyword_of;
 use super::object::{Field, FieldSchema, OtherKeys};
@@ -16,17 +16,17 @@ const MAX_VARIANTS: usize = 1_000;
 pub(in crate::schema) struct RootVariant<'g> {
     pub(in crate::schema) id: NodeId,
     pub(in crate::schema) object: &'g ObjectSpec,
-    /// The tags that select the variant: the name of each tag, and its value.
+    /// The tags that select the variant, as pairs of name and value.
     pub(in crate::schema) tags: Vec<(&'g str, &'g str)>,
-    /// The enum whose variants are the properties, if exactly one property must be given.
+    /// The externally tagged enum whose variants are the properties of `object`. Exactly one property must be given.
     pub(in crate::schema) external: Option<&'g ExternalSpec>,
-    /// The checks that apply to the arguments in addition to `object`.
+    /// The checks on the arguments in addition to those of `object`.
     checks: Vec<&'g NodeCheck>,
 }
 
-/// For each name of a property, the variants with this property: the index of the variant, and the property.
+/// For each property name, the index of each variant that has the property, and the property.
 type PropertyOwners<'g> = HashMap<&'g str, Vec<(usize, &'g Prop)>>;
-/// The properties of one name, each with the variant that has the property.
+/// All properties of one name, each with its variant.
 type Owners<'v, 'g> = Vec<(&'v RootVariant<'g>, &'g Prop)>;
 
 /// Returns the alternatives at the root: a single one if the root is an object. Returns `None` if there are more than
@@ -124,7 +124,7 @@ impl<'g> Renderer<'g> {
         }
         let mut others = self.merged_others(&variants);
         if matches!(variants[..], [RootVariant { external: Some(_), .. }]) && !self.can.has("minProperties") {
-            // The sentence about the sets of parameters also says how many parameters must be given, so the limits are not written again.
+            // The description already says that exactly one parameter must be given.
             self.record_change("minProperties", ChangeKind::Described);
             self.record_change("maxProperties", ChangeKind::Described);
             (others.min, others.max) = (0, u64::MAX);
@@ -182,8 +182,7 @@ impl<'g> Renderer<'g> {
         let choice = forms.into_iter().map(|(_, id, owners)| {
             let mut notes = self.joined(&owners);
             let labels: Vec<String> = owners.iter().filter_map(|(variant, _)| variant.label()).collect();
-            // A description that was joined from several descriptions already contains the labels of the variants, so the labels are not
-            // added.
+            // A description that `joined` made from several descriptions already contains the labels.
             let description = notes.get("description").and_then(Value::as_str).unwrap_or_default();
             if !labels.is_empty()
                 && !labels.iter().all(|label| description.contains(&format!("For {label}: ")))
@@ -197,7 +196,7 @@ impl<'g> Renderer<'g> {
         Ok(FieldSchema::Choice(choice.collect()))
     }
 
-    /// Returns the schema of a node without annotations, to compare it with other schemas. Records no changes.
+    /// Renders a node only to compare its schema, so no changes are recorded.
     fn render_without_annotations(&mut self, id: NodeId) -> Result<SchemaDraft> {
         let before = self.changes.len();
         let mut out = self.node(id)?;
@@ -308,7 +307,6 @@ impl<'g> Renderer<'g> {
     }
 }
 
-/// Adds the nodes that are not in the list yet.
 fn add_new(known: &mut Vec<NodeId>, ids: Vec<NodeId>) {
     for id in ids {
         if !known.contains(&id) {
@@ -324,8 +322,8 @@ fn annotations_of<'g>(variant: &RootVariant<'g>, prop: &'g Prop) -> &'g Map<Stri
     external.map_or(&prop.notes, |external| &external.notes)
 }
 
-/// Returns all values of a property that is a tag in each of the given variants, or `None` for any other property. Each variant comes with
-/// its own form of the property. Also returns `None` if the values in one of the variants are not a set of strings.
+/// Returns all values of a property that is a tag in each of the variants. Returns `None` for any other property, and if a variant does
+/// not list the values as strings.
 fn tags_of<'g>(graph: &'g Graph, given: &[(&RootVariant<'g>, &'g Prop)]) -> Option<Vec<&'g str>> {
     if !given.iter().all(|(variant, prop)| variant.tags.iter().any(|(tag, _)| *tag == prop.name)) {
         return None;
@@ -377,7 +375,7 @@ mod tests {
         let description = schema["description"].as_str().unwrap();
         assert!(description.ends_with("\nKeys match `^x` or `^y`."), "{description}");
 
-        // The values of a key pattern fit the schema of one of the variants.
+        // The variants give the key pattern different schemas, so a value may fit either.
         let schema = rendered(&[number.clone(), truth("^x"), number], Dialect::Plain);
         let either = json!({"anyOf": [{"type": "integer"}, {"type": "boolean"}]});
         assert_eq!(schema["patternProperties"], json!({"^x": either}));

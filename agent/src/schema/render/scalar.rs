@@ -1,4 +1,4 @@
-//! Renders numbers, strings and closed sets.
+//! Renders numbers, strings and `enum` values.
 
 use super::written::{SchemaDraft, between, plain, quote_list};
 use super::{ChangeKind, Renderer};
@@ -73,7 +73,7 @@ impl Renderer<'_> {
     }
 
     pub(super) fn string(&mut self, spec: &StrSpec) -> SchemaDraft {
-        // Without `..`: a new field must be written or described here.
+        // The pattern has no `..`, so that a new field must be handled here.
         let StrSpec { min, max, pattern, format, format_rule: _, is_plain: _ } = spec;
         let mut out = SchemaDraft::typed("string");
         let ends = [("minLength", min.map(Value::from)), ("maxLength", max.map(Value::from))];
@@ -112,7 +112,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// Writes a closed set with at least one value that is not a string.
+    /// Writes an `enum` with at least one value that is not a string.
     pub(super) fn members(&mut self, members: &[Value]) -> SchemaDraft {
         let allowed = |member: &Value| match self.can.members {
             EnumMembers::All => true,
@@ -165,7 +165,7 @@ fn is_type_limit(bound: i128) -> bool {
         .contains(&bound)
 }
 
-/// Returns the type of a member of a closed set. A number has the type `integer` only if all numbers of the set are integers.
+/// Returns the JSON type of an `enum` value. A number is an `integer` only if all numbers of the `enum` are integers.
 fn type_of(member: &Value, members: &[Value]) -> &'static str {
     match member {
         Value::Null => "null",
@@ -178,8 +178,8 @@ fn type_of(member: &Value, members: &[Value]) -> &'static str {
     }
 }
 
-/// Returns whether a pattern matches the whole text and uses only characters, classes, groups, alternatives and repetitions: no
-/// assertions, no class escapes.
+/// Returns whether llama.cpp can convert the pattern to a grammar: it is anchored at both ends, and has no assertions and no class escapes
+/// such as `\d`.
 fn is_plain_grammar(source: &str) -> bool {
     let Some(inner) = source.strip_prefix('^').and_then(|s| s.strip_suffix('$')) else { return false };
     if inner.ends_with('\\') || inner.contains("(?") {

@@ -1,9 +1,9 @@
-//! A draft of a schema, and the texts of sentences for its description.
+//! A draft of a schema, and texts for the sentences of its description.
 
 use crate::args::cut;
 use serde_json::{Map, Value, json};
 
-/// Maximum length of quoted JSON in a sentence, in characters: a default or a set of values may be long.
+/// Maximum length of quoted JSON in a sentence, in characters.
 const MAX_QUOTED: usize = 300;
 
 /// A draft of a schema: the object, and the sentences that are appended to its description.
@@ -28,7 +28,7 @@ impl SchemaDraft {
         self.words.push(sentence);
     }
 
-    /// Adds annotations. A keyword that the schema already has keeps its position and gets the new value.
+    /// Adds annotations. An existing keyword keeps its position and gets the new value.
     pub(super) fn add_annotations(&mut self, notes: &Map<String, Value>) {
         self.schema.extend(notes.iter().map(|(k, v)| (k.clone(), v.clone())));
     }
@@ -63,7 +63,7 @@ pub(super) fn between(min: Option<String>, max: Option<String>, unit: &str) -> O
     })
 }
 
-/// Returns a number as text for a sentence. The number `1.0` becomes `1`.
+/// Returns the text of a number. The number `1.0` becomes `1`.
 pub(super) fn plain(number: &Value) -> String {
     match number.as_f64() {
         Some(float) if number.is_f64() => float.to_string(),
@@ -71,7 +71,6 @@ pub(super) fn plain(number: &Value) -> String {
     }
 }
 
-/// Returns JSON as text for a sentence, cut to `MAX_QUOTED` characters.
 pub(super) fn quote_json(value: &Value) -> String {
     cut(&value.to_string(), MAX_QUOTED)
 }

@@ -1,5 +1,5 @@
-//! Budgets: each function is one transaction. The row of a budget is locked before its holds, and budgets are locked in the order of their
-//! keys, so that no two callers wait for each other.
+//! Budgets in a database. Each function is one transaction. The row of a budget is locked before its holds, and budgets are locked in the
+//! order of their keys, so that callers cannot deadlock.
 
 use sqlx::{AnyConnection, Row as _};
 
@@ -8,7 +8,7 @@ use super::{SqlStore, error, from_sql, to_sql};
 use crate::store::budget::CHARGED_FOR;
 use crate::store::{BudgetHold, BudgetUse, StoreError};
 
-/// Maximum amount of a hold or a settlement. The sum of a few thousand such amounts still fits into an integer of the database.
+/// Maximum amount of a hold or a settlement. The sum of a few thousand amounts still fits into an integer of the database.
 const MAX_AMOUNT: u64 = 1 << 50;
 
 const LOCK: &str = "update agent_budget set held = held where budget = $1";
@@ -22,7 +22,7 @@ async fn execute(
     query.execute(connection).await.map(|done| done.rows_affected()).map_err(error::from_sqlx)
 }
 
-/// Counts the expired holds of a budget as spent. Deletes a counted hold when more than `CHARGED_FOR` has passed since it expired.
+/// Counts the expired holds of a budget as spent. Deletes holds that expired more than `CHARGED_FOR` ago.
 async fn charge_expired(connection: &mut AnyConnection, budget: &str, now: i64) -> Result<(), StoreError> {
     let row = sqlx::query(EXPIRED).bind(budget).bind(now).fetch_one(&mut *connection).await;
     let row = row.map_err(error::from_sqlx)?;

@@ -50,7 +50,6 @@ pub(super) fn from_sqlx(error: sqlx::Error) -> StoreError {
     StoreError::new(kind, message.clone()).with_source(DatabaseMessage(message))
 }
 
-/// Creates the error for a file that cannot be used.
 pub(super) fn from_io(what: &str, error: io::Error) -> StoreError {
     StoreError::new(kind_of_io(&error), what).with_source(error)
 }

@@ -15,7 +15,6 @@ use crate::store::{
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::output::Control;
 
-/// The stored form of an [`InvocationEnd`].
 #[derive(Serialize, Deserialize)]
 struct StoredEnd {
     outcome: ToolOutcome,
@@ -52,7 +51,6 @@ const PENDING: &str = select!(
 /// The fields of a record that have columns of their own, or are in the column `outcome`. The column `call` contains all other fields.
 const COLUMNS: [&str; 6] = ["key", "created_at", "status", "attempt", "handle", "end"];
 
-/// Returns the text of the column `call`.
 fn call_text(record: &InvocationRecord) -> Result<String, StoreError> {
     let not_json = |error| error::corrupt_json("a value that is not JSON", error);
     let mut call = serde_json::to_value(record).map_err(not_json)?;

@@ -175,7 +175,6 @@ const SQLITE: &str = "pragma busy_timeout = 5000; pragma journal_mode = wal; pra
 const POSTGRES: &str =
     "set lock_timeout = '5s'; set statement_timeout = '30s'; set client_min_messages = 'warning';";
 
-/// Percent-encodes a path for a URL.
 fn encode_path(path: &str) -> String {
     use fmt::Write as _;
     let mut out = String::new();
@@ -190,7 +189,6 @@ fn encode_path(path: &str) -> String {
     out
 }
 
-/// Converts a number to the integer type of the database. Numbers that do not fit become the largest integer.
 fn to_sql(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

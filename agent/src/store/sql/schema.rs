@@ -5,22 +5,20 @@ use sqlx::Row as _;
 use super::{SqlStore, error};
 use crate::store::{SessionEntry, StoreError, StoreErrorKind};
 
-/// The statements that each version adds, in order, in SQL that SQLite and Postgres share. The version is stored in a separate table,
-/// because sqlx's table of migrations belongs to the application.
+/// The statements that each version of the tables adds, in SQL that SQLite and Postgres share. The version is stored in `agent_schema`,
+/// because sqlx's own table of migrations belongs to the application.
 const VERSIONS: [&[&str]; 3] = [&FIRST, &BUDGETS, &TIMES];
 
-/// The statements of version 3, which adds the times of entries. Sessions are listed by these times.
+/// Adds the times of entries, by which sessions are listed.
 const TIMES: [&str; 2] = [
     "alter table agent_session_entry add column written_at bigint not null default 0",
     "create index agent_session_entry_by_time on agent_session_entry (written_at desc, session_id)",
 ];
 
-/// Selects the last entry of each session, if that entry has no time yet.
 const WITHOUT_TIMES: &str = "select session_id, seq, entry from agent_session_entry entries
     where written_at = 0 and not exists (select 1 from agent_session_entry later
     where later.session_id = entries.session_id and later.seq > entries.seq)";
 
-/// The statements of version 2, which adds budgets and their holds.
 const BUDGETS: [&str; 3] = [
     "create table agent_budget (
         budget text not null primary key,
@@ -38,7 +36,6 @@ const BUDGETS: [&str; 3] = [
     "create index agent_budget_hold_by_time on agent_budget_hold (budget, charged, until_at)",
 ];
 
-/// The statements of version 1, which has records of calls, and sessions.
 const FIRST: [&str; 8] = [
     "create table agent_invocation (
         id text not null primary key,
@@ -81,10 +78,9 @@ const FIRST: [&str; 8] = [
     )",
 ];
 
-/// Takes an advisory lock whose arbitrary number is not used for anything else.
+/// Takes an advisory lock. Its number is arbitrary.
 const LOCK: &str = "select pg_advisory_xact_lock(4713590021)";
 
-/// Creates or migrates the tables.
 pub(super) async fn migrate(store: &SqlStore) -> Result<(), StoreError> {
     if let Ok(Some(version)) = read_version(&mut *store.connection().await?).await {
         check_version(version)?;
@@ -121,7 +117,7 @@ pub(super) async fn migrate(store: &SqlStore) -> Result<(), StoreError> {
     transaction.commit().await.map_err(error::from_sqlx)
 }
 
-/// Sets the time of the last entry of each session of an earlier version, because sessions are listed by this time.
+/// Sets the time of the last entry of each session, because sessions are listed by this time. Tables before version 3 contain no times.
 async fn fill_times(connection: &mut sqlx::AnyConnection) -> Result<(), StoreError> {
     let rows = sqlx::query(WITHOUT_TIMES).fetch_all(&mut *connection).await.map_err(error::from_sqlx)?;
     for row in &rows {

@@ -11,7 +11,7 @@ use crate::store::record::MAX_PAGE;
 use crate::store::session::began;
 use crate::store::{SessionEntry, SessionSummary, StoreError};
 
-/// Inserts the first of the appended entries, if the session still ends with the entry that the writer expects.
+/// Inserts an entry, if the last entry of the session still has the number that the writer expects.
 const APPEND: &str =
     "insert into agent_session_entry (session_id, seq, entry, written_at) select $1, $2, $3, $4
     where (select coalesce(max(seq), 0) from agent_session_entry where session_id = $1) = $5";
@@ -30,23 +30,22 @@ const TAKE: &str =
 
 const FIRST_WAITING: &str = "select seq from agent_steering where session_id = $1 and taken_by = '' limit 1";
 
-/// Selects the last entry of each session, the latest first. The database reads the index of times until the page is full.
+/// Selects the last entry of each session, the latest first. The database reads the index on `written_at` until the page is full.
 const LIST: &str = "select session_id, seq, written_at from agent_session_entry entries
     where ($1 = 0 or written_at < $2 or (written_at = $2 and session_id > $3))
     and lower(session_id) like lower($4) escape '\\' and not exists (select 1 from agent_session_entry later
     where later.session_id = entries.session_id and later.seq > entries.seq)
     order by written_at desc, session_id limit $5";
 
-/// Returns the `like` pattern of the texts that contain `text`.
 fn containing_pattern(text: &str) -> String {
     let escaped = encode(text).replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
     format!("%{escaped}%")
 }
 
-/// Maximum number of attempts to put a message into an inbox, or to take messages from it, while other callers use the same inbox.
+/// Maximum number of attempts to add a message to an inbox, or to take messages from it, while other callers use the same inbox.
 const MAX_ATTEMPTS: usize = 20;
 
-/// Marks at most `limit` messages of an inbox as taken. Tries again if another caller takes messages of this inbox at the same time.
+/// Marks at most `limit` messages of a session's inbox as taken. Tries again if another caller takes some of them at the same time.
 async fn mark_taken(
     connection: &mut sqlx::AnyConnection,
     session: &str,
@@ -272,7 +271,7 @@ impl SqlStore {
     }
 }
 
-/// Deletes the sessions for which `condition` holds, and their inboxes. Returns the number of deleted entries.
+/// Deletes sessions and their inboxes. Returns the number of deleted session entries.
 async fn delete_where(
     connection: &mut sqlx::AnyConnection,
     condition: &'static str,

@@ -1,10 +1,8 @@
 //! Encodes texts as values of columns.
 
-/// The character that begins an escape.
 const ESCAPE: char = '\u{1a}';
 
-/// Encodes a text for a column. Postgres does not accept NUL in a text. NUL is escaped in both databases, so that a text has
-/// the same encoding in every store.
+/// Escapes NUL, which Postgres does not accept in a text. SQLite accepts it, but both databases contain the same escaped text.
 pub(super) fn encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     for char in text.chars() {
@@ -17,7 +15,6 @@ pub(super) fn encode(text: &str) -> String {
     out
 }
 
-/// Decodes a text that [`encode`] has encoded.
 pub(super) fn decode(column: String) -> String {
     if !column.contains(ESCAPE) {
         return column;
@@ -36,7 +33,7 @@ pub(super) fn decode(column: String) -> String {
     out
 }
 
-/// Encodes an optional text for a column. `None` is the empty column; an empty text is a single escape character.
+/// Encodes `None` as an empty text, and an empty text as a single escape character.
 pub(super) fn encode_optional(text: Option<&str>) -> String {
     match text {
         None => String::new(),
@@ -45,7 +42,6 @@ pub(super) fn encode_optional(text: Option<&str>) -> String {
     }
 }
 
-/// Decodes a text that [`encode_optional`] has encoded. An empty column is `None`.
 pub(super) fn decode_optional(column: String) -> Option<String> {
     (!column.is_empty()).then(|| decode(column))
 }

@@ -1,4 +1,4 @@
-//! The independent validator of schemas, with the formats of the library's types.
+//! The independent validator of JSON Schema, with the formats of the library's types.
 
 use jsonschema::Validator;
 use jsonschema::error::{ValidationError, ValidationErrorKind};
@@ -8,15 +8,12 @@ use std::sync::Arc;
 /// A text that no type accepts for a format.
 const NO_FORMAT: &str = "\u{1}";
 
-/// A schema with its validators of the crate `jsonschema`.
 pub(super) struct Schema {
     strict: Validator,
-    /// A validator of the same schema, which ignores formats.
     without_formats: Validator,
 }
 
 impl Schema {
-    /// Compiles a schema, or returns `None` if no validator can be built. `has_formats` says whether formats are validated.
     pub(super) fn new(schema: &Value, has_formats: bool) -> Option<Schema> {
         let (day, time) = (format_validator("date")?, Arc::new(format_validator("time")?));
         let partial_time = move |text: &str| is_partial_time(&time, text);
@@ -40,9 +37,8 @@ impl Schema {
         self.strict.is_valid(value)
     }
 
-    /// Returns whether the schema refuses the value only because of formats that the type knows, and the type parses the value. Such a
-    /// type accepts more spellings than the format has. Returns false for a type that accepts any text, because that type does not know
-    /// the format.
+    /// Returns whether the value breaks only formats of the schema, and the type parses the value because the type accepts more spellings.
+    /// Returns false for a type that accepts any text, because this type ignores the format.
     pub(super) fn is_own_spelling(&self, value: &Value, reads: impl Fn(&Value) -> bool) -> bool {
         let mut paths = Vec::new();
         for error in self.strict.iter_errors(value) {
@@ -62,7 +58,6 @@ impl Schema {
     }
 }
 
-/// Adds the paths of texts without their required format.
 fn collect_misformatted(error: &ValidationError<'_>, paths: &mut Vec<String>) {
     match error.kind() {
         ValidationErrorKind::Format { .. } => paths.push(error.instance_path().as_str().to_owned()),
@@ -73,7 +68,6 @@ fn collect_misformatted(error: &ValidationError<'_>, paths: &mut Vec<String>) {
     }
 }
 
-/// Returns the validator of a format that JSON Schema defines.
 fn format_validator(format: &str) -> Option<Validator> {
     jsonschema::options().should_validate_formats(true).build(&json!({"format": format})).ok()
 }

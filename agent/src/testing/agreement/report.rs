@@ -3,14 +3,13 @@
 use super::super::law::LawViolation;
 use std::fmt;
 
-/// The result of checking generated texts against the schema, the plan and serde. `Display` writes its numbers and violations.
 #[derive(Clone, Debug)]
 pub(super) struct AgreementReport {
     /// The name of the type or the tool.
     pub(super) name: String,
     /// The number of texts that fit the schema.
     pub(super) fitting: usize,
-    /// The number of texts that do not fit the schema, most of them values with one fault.
+    /// The number of texts that do not fit the schema.
     pub(super) faulty: usize,
     /// The number of texts that the exact, the strict and the lenient policy accepted.
     pub(super) accepted: [usize; 3],
@@ -18,7 +17,7 @@ pub(super) struct AgreementReport {
     /// library, refuses these values, too.
     pub(super) refused_by_type: usize,
     /// The number of verdicts that were not compared. One reason is a number beyond 2^53, on which validators of JSON Schema differ. The
-    /// other is an enum with a variant for every other word (`#[serde(other)]`), which the schema does not show.
+    /// other is an enum with a variant for every other word (`#[serde(other)]`), which the schema does not contain.
     pub(super) not_compared: usize,
     /// The shortest call for each law that does not hold.
     pub(super) violations: Vec<LawViolation>,
@@ -26,7 +25,6 @@ pub(super) struct AgreementReport {
 }
 
 impl AgreementReport {
-    /// Returns whether every law holds.
     pub(super) fn holds(&self) -> bool {
         self.count == 0
     }

@@ -1,10 +1,9 @@
-//! Compares requests.
+//! Compares a request with the recorded requests.
 
 use super::secrets::WITHHELD;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// The maximum number of differences that are shown.
 const SHOWN: usize = 12;
 /// The number of characters that are shown before the first difference of two texts. Twice as many characters are shown from the
 /// difference on.
@@ -12,7 +11,6 @@ const AROUND: usize = 40;
 /// The maximum number of differences that are counted when requests are compared.
 const COUNTED: usize = 400;
 
-/// A path at which two requests differ, with the value of each.
 struct Difference<'v> {
     path: String,
     recorded: Option<&'v Value>,
@@ -75,7 +73,6 @@ pub(super) fn nearest<'v>(
     })
 }
 
-/// Returns the differences as lines.
 pub(super) fn differences(recorded: &Value, asked: &Value) -> String {
     let mut found = Vec::new();
     collect("", recorded, asked, &mut found);

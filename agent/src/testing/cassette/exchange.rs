@@ -6,8 +6,8 @@ use crate::model::{ModelError, ModelErrorKind};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// A request, and its reply or error. The request has all of its messages and tools. In the file, those that several exchanges share are
-/// written only once.
+/// A request with all its messages and tools, and its reply or error. In the file, messages and tools that several exchanges share occur
+/// only once.
 pub(super) struct RecordedExchange {
     pub(super) request: Value,
     pub(super) reply: Option<Value>,
@@ -26,7 +26,6 @@ impl RecordedExchange {
             .for_each(|value| scrubber.clean_reply(value));
     }
 
-    /// Returns the reply of the model, or the error of the request.
     pub(super) fn reply(&self) -> Result<AssistantMessage, ModelError> {
         if let Some(error) = &self.error {
             let text = |key: &str| error.get(key).and_then(Value::as_str);

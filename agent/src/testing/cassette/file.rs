@@ -23,11 +23,11 @@ use std::path::Path;
 
 const VERSION: u64 = 1;
 
-/// The key of the model's context window, in tokens; `MAX_OUTPUT` is the key of its output limit.
+/// The keys of the model's context window and output limit, in tokens.
 pub(super) const WINDOW: &str = "context_window";
 pub(super) const MAX_OUTPUT: &str = "max_output";
 
-/// The contents of the file.
+/// The contents of a cassette file.
 pub(super) struct Tape {
     model: Value,
     pub(super) exchanges: Vec<RecordedExchange>,
@@ -54,7 +54,7 @@ impl Tape {
         Self { model, exchanges: Vec::new() }
     }
 
-    /// Returns the limit of the model under this key, or `None` if the recorded model had no such limit.
+    /// Returns a limit of the recorded model, or `None` if the model had no such limit.
     pub(super) fn tokens(&self, key: &str) -> Option<u64> {
         self.model.get(key)?.as_u64()
     }
@@ -102,7 +102,7 @@ impl Tape {
         Ok(tape)
     }
 
-    /// Expands the messages and tools that several exchanges share in the file.
+    /// Inserts the messages and tools that the file contains only once, because several exchanges share them.
     fn expand(&self, request: &mut Value, tools: &Map<String, Value>) -> Result<(), String> {
         let Some(request) = request.as_object_mut() else {
             return Err("`request` is not an object".to_owned());
@@ -237,7 +237,7 @@ pub(super) fn request_json(request: &ModelRequest, secrets: &SecretValues) -> Va
     Value::Object(out)
 }
 
-/// Returns the settings of the prompt cache as they are written to cassettes.
+/// Returns the settings of the prompt cache, in the text format of existing cassettes.
 fn cache_text(request: &ModelRequest) -> Option<String> {
     let ModelRequest {
         cached_system: system,
@@ -274,7 +274,7 @@ fn tool_json(tool: &ToolDefinition) -> Value {
     out
 }
 
-/// Returns a tool that the provider runs, as it is written to cassettes.
+/// Returns a tool that the provider runs, in the text format of existing cassettes.
 fn managed_json(tool: &ManagedTool) -> Value {
     let limited = |name: &str, uses: &Option<u32>, allowed: &[String], blocked: &[String]| {
         format!(

@@ -286,7 +286,6 @@ impl Cassette {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the recorded reply of the first matching exchange that was not played. Returns an error if there is none.
     fn replay(&self, request: &Value) -> Result<AssistantMessage, ModelError> {
         let mut state = self.lock();
         let CassetteState { tape, played, .. } = &mut *state;
@@ -429,7 +428,6 @@ impl Stream for Recording {
     }
 }
 
-/// Returns the error of a cassette that cannot be used.
 fn unusable(message: impl Into<String>) -> ModelError {
     ModelError::new(ModelErrorKind::Other, message).with_code("cassette").with_retryable(false)
 }

@@ -27,7 +27,7 @@ static KEYS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 type TextChange = dyn Fn(&str) -> String + Send + Sync;
 
-/// A scrubber of JSON. It removes secrets, and applies the changes that make runs comparable.
+/// Removes secrets from JSON, and applies the changes of `Cassette::scrub`.
 #[derive(Clone)]
 pub(super) struct Scrubber {
     /// The secrets, the longest first, because a secret may be part of another secret.
@@ -36,7 +36,6 @@ pub(super) struct Scrubber {
 }
 
 impl Scrubber {
-    /// Creates a scrubber with the secrets of the environment.
     pub(super) fn new() -> Self {
         let is_key =
             |name: &str| ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"].iter().any(|end| name.ends_with(end));
@@ -65,12 +64,13 @@ impl Scrubber {
         self.secrets.dedup();
     }
 
-    /// Cleans every text of a request: removes secrets, then applies the changes that make runs comparable.
+    /// Removes secrets from every text of a request, and then applies the changes of `Cassette::scrub`.
     pub(super) fn clean(&self, request: &mut Value) {
         self.walk(request, true);
     }
 
-    /// Cleans every text of a reply. Only secrets are removed, because the reply is replayed with its tool names and call ids.
+    /// Removes secrets from every text of a reply. The changes are not applied, because the reply is replayed with its tool names and call
+    /// ids.
     pub(super) fn clean_reply(&self, reply: &mut Value) {
         self.walk(reply, false);
     }
@@ -108,7 +108,6 @@ impl Scrubber {
     }
 }
 
-/// Returns whether a field with this name contains a secret.
 fn names_secret(key: &str) -> bool {
     let key: String =
         key.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();

@@ -10,9 +10,9 @@ use crate::tool::secrets::SecretArguments;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The marker of a secret, which [`SecretArguments`] writes.
+/// The text that [`SecretArguments`] writes instead of a secret.
 pub(super) const WITHHELD: &str = "[secret]";
-/// The number of argument objects, for each definition of a tool, from which substitutes for secrets are taken.
+/// The number of arguments that are generated for each definition of a tool, to find substitutes for secrets.
 const SAMPLES: usize = 24;
 /// The keys whose texts stay unchanged, because a reply cannot be replayed without these texts.
 const STRUCTURE: [&str; 12] = [
@@ -108,7 +108,7 @@ impl SecretValues {
     }
 
     /// Returns the messages of a request without secret arguments. If a tool may have secret arguments, each report about its arguments is
-    /// replaced by the marker. On replay, the tool gets substitutes for the secrets, so its report may differ from the recorded one.
+    /// replaced by [`WITHHELD`]. On replay, the tool gets substitutes for the secrets, so its report may differ from the recorded one.
     pub(super) fn messages<'a>(
         &'a self,
         messages: &'a [Arc<Message>],
@@ -127,7 +127,6 @@ impl SecretValues {
         })
     }
 
-    /// Removes the texts of secrets from an exchange.
     pub(super) fn clean(&self, exchange: &mut RecordedExchange) {
         if self.texts.is_empty() {
             return;
@@ -176,7 +175,7 @@ impl SecretValues {
         if let Value::String(text) = &sent_value
             && serde_json::from_str::<serde_json::Map<String, Value>>(text).is_ok()
         {
-            // The text of an object is decoded, and encoded again with substitutes.
+            // The arguments are the JSON text of an object. The object is parsed, and written as a text again with substitutes.
             let inner = ToolArguments::from(text.as_str());
             let inner = self.substitute(tool, &inner).unwrap_or(inner);
             return Some(json!(inner.text()).into());
@@ -227,7 +226,7 @@ impl SecretValues {
     }
 }
 
-/// Returns whether a result is a report about arguments.
+/// Returns whether a result is a report about refused arguments.
 fn is_report(result: &ToolResultMessage) -> bool {
     matches!(result.code.as_deref(), Some("invalid_arguments" | "retries_exhausted"))
 }

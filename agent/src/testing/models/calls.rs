@@ -42,7 +42,7 @@ pub(super) fn calls(definition: &ToolDefinition, counts: Counts) -> Vec<(CallKin
         }
         is_new
     };
-    // Neighbouring values differ little, so values are taken at regular distances.
+    // Neighboring values differ little, so values are taken at regular distances.
     let apart = right.len().div_ceil(count).max(1);
     for value in right.iter().step_by(apart).take(counts.valid) {
         add(CallKind::Valid, value.to_string());
@@ -81,7 +81,7 @@ fn fits(plan: &Plan, value: &Value) -> bool {
 }
 
 /// Returns variants of a valid call, each with one parameter at a limit of the schema or just beyond. The flag is `true` if the changed
-/// value is a text, and the schema has a format or an encoding that the plan may not check.
+/// value is a text with a format or an encoding, which the `Plan` may not check.
 fn edges(schema: &Value, right: &Value) -> Vec<(Value, bool)> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
     let Some(right) = right.as_object() else { return Vec::new() };

@@ -9,7 +9,7 @@ use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of reasons for refusals by checks that a report shows for each tool.
+/// Maximum number of reasons for refusals that the table lists for each tool.
 const MAX_REASONS: usize = 8;
 /// Maximum number of calls in one reply.
 const AT_ONCE: usize = 8;
@@ -47,7 +47,7 @@ impl Default for SchemaModel {
 
 impl SchemaModel {
     /// Creates a model that tries each tool with up to 4 valid calls, 12 calls at the limits of the schema or just beyond them, and 12
-    /// careless calls.
+    /// calls with the mistakes of careless models.
     pub fn new() -> Self {
         Self {
             info: ModelInfo::new("schema", "schema", "schema"),
@@ -99,7 +99,7 @@ impl SchemaModel {
         self
     }
 
-    /// Sets the maximum number of careless calls for each tool; 12 by default.
+    /// Sets the maximum number of calls with the mistakes of careless models for each tool; 12 by default.
     pub fn with_slips(mut self, calls: usize) -> Self {
         self.counts.slips = calls;
         self
@@ -126,7 +126,7 @@ impl SchemaModel {
     /// with checks (`validate`) may refuse arguments that fit its schema; the table then lists the reasons.
     ///
     /// # Panics
-    /// Panics with the table and the calls if a tool did one of these. Panics if no tool was called.
+    /// Panics with the table and the faulty calls if a tool did any of this. Panics if no tool was called.
     #[track_caller]
     pub fn assert_safe(&self) {
         let calls = self.calls();
@@ -172,7 +172,8 @@ impl SchemaModel {
     }
 }
 
-/// Returns whether a schema has checks of the tool's author. The types of this crate that parse texts have the same mark, but do not count.
+/// Returns whether a schema has checks of the tool's author. Types of this crate that parse texts are marked with `x-checked`, too, but do
+/// not count.
 fn has_checks(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => {
@@ -223,10 +224,8 @@ impl fmt::Debug for SchemaModel {
     }
 }
 
-/// The kind of a [`SchemaCall`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallKind {
-    /// The arguments fit the schema.
     Valid,
     /// An argument is at a limit of the schema.
     Boundary,
@@ -292,7 +291,6 @@ pub struct SchemaCall {
     pub code: Option<String>,
     /// The text of the result.
     pub text: String,
-    /// Whether the tool has checks beyond its schema.
     has_checks: bool,
 }
 
@@ -328,7 +326,7 @@ impl SchemaCall {
         })
     }
 
-    /// Returns why the result is a fault of the tool, or `None` if the result is not a fault.
+    /// Returns why the result is a fault of the tool, or `None` if it is not.
     fn fault(&self) -> Option<&'static str> {
         match (self.kind, self.code.as_deref()) {
             (_, Some("panic")) => Some("the tool panicked"),

@@ -54,7 +54,7 @@ impl Sampler<'_> {
             .filter(inside)
             .filter_map(|v| Number::from_f64(v).map(Value::Number))
             .collect();
-        // Numbers without a fraction may also be written as integers.
+        // JSON integers are valid for the type `number`, too.
         ways.extend(
             [2_i64, -3, 0]
                 .into_iter()
@@ -109,7 +109,6 @@ impl Sampler<'_> {
     }
 }
 
-/// Returns texts of a format that many validators check.
 fn formatted(format: &str) -> Option<&'static [&'static str]> {
     Some(match format {
         "date" => &["2026-11-21", "2024-02-29", "1970-01-01"],

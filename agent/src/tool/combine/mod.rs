@@ -57,7 +57,7 @@ use std::sync::Arc;
 /// # Ok(()) }
 /// ```
 impl ToolSet {
-    /// Returns a set of the tools with these names, in the given order.
+    /// Returns a set of the tools with these names, in the order of `names`.
     ///
     /// ```
     /// use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
@@ -101,7 +101,6 @@ impl ToolSet {
     /// assert_eq!(harmless.names().collect::<Vec<_>>(), ["read"]);
     /// ```
     pub fn filter(self, mut keep: impl FnMut(&ToolDefinition) -> bool) -> Self {
-        // An invalid tool stays in the set, so that the registry reports it.
         let keep = |entry: &Entry| entry.as_ref().map_or(true, |tool| keep(tool.definition()));
         self.into_entries().into_iter().filter(keep).collect()
     }
@@ -259,7 +258,6 @@ impl ToolSet {
         self.names().any(|own| own == name)
     }
 
-    /// Returns the entry with this name, or an error entry if the set has no such entry.
     fn entry(&self, name: &str) -> Entry {
         let found = self.entries().iter().find(|entry| entry_name(entry) == name);
         found.cloned().unwrap_or_else(|| {

@@ -115,8 +115,7 @@ impl Registry {
     }
 }
 
-/// Returns the tools of `all` that a model sees after these messages: those that are not deferred, and those that a search in the messages
-/// found.
+/// Returns the tools that a model sees after these messages: those that are not deferred, and those that a search in the messages found.
 pub(crate) fn shown_after<'m>(
     all: &Arc<[ToolDefinition]>,
     messages: impl IntoIterator<Item = &'m Message>,
@@ -202,7 +201,6 @@ fn as_float(count: usize) -> f64 {
     count as f64
 }
 
-/// Returns the words of a tool, each with its weight.
 fn weighted(tool: &ToolDefinition) -> Vec<(String, f64)> {
     let named = words(tool.name()).chain(tool.title().into_iter().flat_map(words)).map(|word| (word, 3.0));
     let described = words(tool.description()).map(|word| (word, 1.0));
@@ -231,8 +229,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     words.into_iter()
 }
 
-/// Returns whether two words are equal, or probably two forms of one word. Two forms have at least their first four letters in common.
-/// After the common letters, the shorter word has at most one letter, and the longer word at most four.
+/// Returns whether two words are equal, or probably forms of one word, such as `currency` and `currencies`.
 fn alike(one: &str, other: &str) -> bool {
     if one == other {
         return true;

@@ -27,7 +27,7 @@ const MOST_TOKENS: u64 = 1_000;
 /// The findings of one kind about parameters of one tool.
 struct ParameterFindings {
     lint: Lint,
-    /// The text about several parameters with the fault. The number of parameters precedes the text, and their paths follow it.
+    /// The text between the number of parameters and their paths, in a finding about several parameters.
     summary: &'static str,
     hint: &'static str,
     /// The path and the fault of each parameter.
@@ -43,7 +43,8 @@ impl ParameterFindings {
         self.found.push((parameter.path.clone(), fault.into()));
     }
 
-    /// Reports one finding for each fault. For a foreign tool, whose schema the reader cannot edit, reports all faults as one finding.
+    /// Reports each fault as one finding. For a tool that `#[tool]` does not define, reports all faults as one finding, because the reader
+    /// cannot edit the schema.
     fn report(self, hints: &Hints, find: &mut impl FnMut(Lint, &str, String)) {
         let Self { lint, summary, hint, found } = self;
         if !hints.is_foreign || found.len() < 2 {
@@ -99,8 +100,8 @@ fn check_parameters(
     hints: &Hints,
     find: &mut impl FnMut(Lint, &str, String),
 ) {
-    // The findings about a tool in code are ordered by parameter, so the parameters are checked one by one. For a foreign tool, one finding
-    // lists all parameters with the same fault.
+    // Checking the parameters one by one orders the findings by parameter. For a foreign tool, checking them all at once lets one finding
+    // list all parameters with the same fault.
     let together = if hints.is_foreign { parameters.len().max(1) } else { 1 };
     for parameters in parameters.chunks(together) {
         for findings in parameter_findings(definition, parameters, hints) {
@@ -158,7 +159,6 @@ fn parameter_findings(
     [undocumented, empty, long, refused, similar, codes]
 }
 
-/// Finds examples that are refused. A refused example of a whole call is not sent to models.
 fn examples(tool: &Tool, hints: &Hints, find: &mut impl FnMut(Lint, &str, String)) {
     for problem in refused_examples(tool) {
         let (path, number, issues, effect) = match &problem {
@@ -176,7 +176,6 @@ fn examples(tool: &Tool, hints: &Hints, find: &mut impl FnMut(Lint, &str, String
     }
 }
 
-/// Finds types of arguments whose `Debug` shows their secrets.
 #[cfg(feature = "macros")]
 fn secrets_in_debug(definition: &ToolDefinition, find: &mut impl FnMut(Lint, &str, String)) {
     let mut types = BTreeSet::new();
@@ -216,13 +215,11 @@ fn says_only(said: &str, names: &[&str]) -> bool {
     telling(said).is_subset(&known)
 }
 
-/// Returns the message for a description of more than `longest` characters; `None` for a shorter one.
 fn too_long(said: &str, longest: usize) -> Option<String> {
     let length = said.chars().count();
     (length > longest).then(|| format!("the description has {length} characters, {longest} are enough"))
 }
 
-/// Returns the texts of an `enum`.
 fn values(schema: &Value) -> Vec<&str> {
     let words = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
     words.filter_map(Value::as_str).collect()
@@ -232,8 +229,8 @@ fn raw_description(schema: &Value) -> &str {
     schema.get("description").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns a fault for each pair of values of an `enum` that are forms of one word, unless the description mentions both values. Values
-/// such as `asc` and `desc` differ enough.
+/// Returns a fault for each pair of `enum` values with the same stems, unless the description mentions both. The spelling is not compared,
+/// so `asc` and `desc` differ enough.
 fn similar_values(schema: &Value) -> Vec<String> {
     let (words, said, mut found) = (values(schema), raw_description(schema), Vec::new());
     for (n, other) in words.iter().enumerate() {
@@ -246,8 +243,6 @@ fn similar_values(schema: &Value) -> Vec<String> {
     found
 }
 
-/// Returns a fault if values of an `enum` are codes that the description does not mention. The fault names at most five codes. An `enum`
-/// with a single value has no such fault.
 fn meaningless_values(schema: &Value) -> Option<String> {
     let (words, said) = (values(schema), raw_description(schema));
     let codes: Vec<String> = words
@@ -268,8 +263,7 @@ fn mentions(text: &str, word: &str) -> bool {
     text.split(|char: char| !char.is_alphanumeric() && char != '_' && char != '-').any(|part| part == word)
 }
 
-/// Finds, in the descriptions, names in backticks that are similar to the name of a parameter, but are neither a parameter nor a value of
-/// an `enum`.
+/// Finds names in backticks that are similar to the name of a parameter, but are neither a parameter nor a value of an `enum`.
 fn other_names(
     definition: &ToolDefinition,
     parameters: &[Parameter<'_>],

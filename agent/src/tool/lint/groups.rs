@@ -10,12 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Minimum share of common words for which two descriptions look alike.
 const ALIKE: f64 = 0.8;
-/// Maximum number of tools that are compared with each other.
 const MAX_COMPARED: usize = 400;
 /// Maximum number of members of a group that a finding names.
 const SHOWN: usize = 5;
 
-/// Finds tools with the same or similar descriptions, or with similar names.
 pub(super) fn check(definitions: &[ToolDefinition], findings: &mut Vec<LintFinding>) {
     let same = groups(definitions.iter().map(|tool| tool.description().trim()));
     report(
@@ -64,7 +62,6 @@ pub(super) fn check(definitions: &[ToolDefinition], findings: &mut Vec<LintFindi
     );
 }
 
-/// Reports one finding for each group.
 fn report(
     definitions: &[ToolDefinition],
     groups: Vec<Vec<usize>>,
@@ -75,7 +72,7 @@ fn report(
 ) {
     for group in groups {
         let Some((&last, others)) = group.split_last() else { continue };
-        // If a tool of the group is not foreign, its author can change it, so the finding has the hint for authors.
+        // The author of a tool that `#[tool]` defines can change the tool, so if the group has one, the finding has the hint for authors.
         let editable = group.iter().map(|&at| Hints::of(&definitions[at])).find(|hints| !hints.is_foreign);
         let hints = editable.unwrap_or_else(|| Hints::of(&definitions[last]));
         let names: Vec<String> = others.iter().map(|&at| format!("`{}`", definitions[at].name())).collect();
@@ -89,8 +86,8 @@ fn report(
     }
 }
 
-/// Finds parameters of one tool with the same description. Fields with the same name and description count once, because several variants
-/// or items may have the same field.
+/// Finds parameters with the same description. Parameters that also have the same name count once, because the variants of an enum may
+/// repeat a field.
 pub(super) fn same_parameters(
     parameters: &[Parameter<'_>],
     hints: &Hints,
@@ -109,7 +106,7 @@ pub(super) fn same_parameters(
     }
 }
 
-/// Returns the groups of positions with the same text. Empty texts are in no group.
+/// Returns the groups of positions with the same text.
 fn groups<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<Vec<usize>> {
     let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, text) in texts.enumerate().filter(|(_, text)| !text.is_empty()) {
@@ -137,7 +134,6 @@ fn alike(count: usize, is_alike: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize
     in_order(groups.into_values())
 }
 
-/// Returns the groups with several members, ordered by the position of their last members.
 fn in_order(groups: impl Iterator<Item = Vec<usize>>) -> Vec<Vec<usize>> {
     let mut groups: Vec<_> = groups.filter(|group| group.len() > 1).collect();
     groups.sort_by_key(|group| group.last().copied());
@@ -154,9 +150,8 @@ pub(super) fn listed(names: &[&str]) -> String {
     }
 }
 
-/// Returns whether two names differ by little, for example `read_file` and `read_files`. Both names must have the same number of words, and
-/// the words at each position must be equal or look like misspellings of each other. Words of fewer than four letters must be equal, so
-/// `get_user` and `set_user` differ.
+/// Returns whether two names differ by little, for example `read_file` and `read_files`. Words of fewer than four letters must be equal,
+/// because `get_user` and `set_user` are different enough.
 fn differ_by_little(one: &str, other: &str) -> bool {
     let (one, other) = (split(one), split(other));
     one.len() == other.len()

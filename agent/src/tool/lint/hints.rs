@@ -1,8 +1,8 @@
-//! Hints about findings: for the author of a tool in this program, or for the user of a foreign tool.
+//! Hints for findings: for the author of a tool in this program, or for the user of a foreign tool. A tool is foreign if `#[tool]` does
+//! not define it, for example a tool of an MCP server.
 
 use crate::tool::definition::ToolDefinition;
 
-/// Hints for the findings of one tool.
 pub(super) struct Hints {
     /// Whether the tool is not defined by `#[tool]`, so that its texts are known only at run time.
     pub(super) is_foreign: bool,
@@ -21,8 +21,8 @@ pub(super) struct Hints {
     pub(super) alike_described: &'static str,
     pub(super) refused_example: &'static str,
     pub(super) costly_tool: &'static str,
-    /// The hints for a description that names a parameter wrongly. The message ends without a separator, so these hints begin with one, or
-    /// are empty.
+    /// The hints for a description that names a parameter wrongly. They begin with `: ` or are empty, because the message adds no
+    /// separator.
     pub(super) other_name_of_tool: &'static str,
     pub(super) other_name_of_parameter: &'static str,
 }

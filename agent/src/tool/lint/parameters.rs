@@ -2,11 +2,10 @@
 
 use serde_json::Value;
 
-/// Maximum number of parameters of one tool that are checked, and maximum depth of the search for them. A reference counts as four levels.
+/// Limits of the search for the parameters of one tool. A `$ref` counts as four levels.
 const MAX_PARAMETERS: usize = 500;
 const MAX_DEPTH: usize = 12;
 
-/// A parameter at any depth.
 pub(super) struct Parameter<'d> {
     pub(super) path: String,
     pub(super) name: &'d str,

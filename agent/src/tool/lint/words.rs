@@ -42,7 +42,6 @@ fn stem(word: &str) -> String {
     word
 }
 
-/// Words without a meaning of their own.
 const FILLERS: [&str; 28] = [
     "a",
     "an",
@@ -74,7 +73,7 @@ const FILLERS: [&str; 28] = [
     "name",
 ];
 
-/// Returns the words of a text, in lower case, without their endings and without filler words.
+/// Returns the stems of the words of a text, without filler words.
 pub(super) fn telling(text: &str) -> BTreeSet<String> {
     split(text).iter().filter(|word| !FILLERS.contains(&word.as_str())).map(|word| stem(word)).collect()
 }

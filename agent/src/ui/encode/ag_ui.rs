@@ -18,8 +18,7 @@ pub(in crate::ui) const VERSION: &str = "1.0";
 pub(super) struct AgUiFormat {
     thread: String,
     run_id: String,
-    /// The run id that the client sent, or else `run_id`. A client sends a new run id with each request, also when the request resumes a
-    /// run.
+    /// The run id that the client sent, or else `run_id`. A client sends a new run id with each request, even to resume a run.
     run: String,
     parent_run: Option<String>,
     /// Whether the client declared version 1.0. Older clients fail at unknown fields and events.
@@ -57,7 +56,6 @@ impl AgUiFormat {
         }
     }
 
-    /// Adds the run id of a sub-agent to an event, if the client supports the field.
     fn tagged(&self, mut event: Value, child: Option<&str>) -> Value {
         if let Some(child) = child.filter(|_| self.is_current) {
             event["subagentRunId"] = json!(child);
@@ -69,8 +67,7 @@ impl AgUiFormat {
         w.push(&json!({"type": "CUSTOM", "name": name, "value": value}));
     }
 
-    /// Closes the message, the calls and the step that are open, as the protocol requires before the end of a
-    /// run.
+    /// Closes the open message, calls and step, as AG-UI requires before the end of a run.
     fn close_all(&mut self, w: &mut ChunkWriter<'_>) {
         self.close_message(w);
         for id in std::mem::take(&mut self.open_calls) {
@@ -317,8 +314,8 @@ impl WireFormat for AgUiFormat {
     ) {
         self.close_all(w);
         let in_browser = waiting.iter().filter(|one| matches!(one.wants, Wants::Browser)).count();
-        // Unless the outcome is `interrupt`, a client runs all calls that have no result. So another outcome is sent only if all these
-        // calls are for the browser.
+        // A client runs all calls without a result, unless the outcome is `interrupt`. So another outcome is sent only if the browser runs
+        // all these calls.
         if in_browser == waiting.len() && in_browser == unanswered {
             let ids: Vec<String> = waiting.iter().map(|one| self.call_id(&one.call)).collect();
             let outcome = self.is_current.then(|| json!({"type": "success", "pendingToolCallIds": ids}));

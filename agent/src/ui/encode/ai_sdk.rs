@@ -18,7 +18,7 @@ pub(super) struct AiSdkFormat {
     /// The major version of npm `ai` that reads the stream.
     version: u8,
     has_step: bool,
-    /// Whether the current or last step has calls other than those that the provider runs.
+    /// Whether the latest step has calls that the provider does not run.
     has_calls: bool,
 }
 
@@ -204,7 +204,7 @@ impl WireFormat for AiSdkFormat {
         }
     }
 
-    /// Writes one approval request with all questions of the call, because the protocol has only one request for each call.
+    /// Writes one approval request with all questions of the call, because the protocol has only one approval request for each call.
     fn questions(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, questions: &[&Question]) {
         let Some(first) = questions.first() else { return };
         let asked: Vec<Value> = questions.iter().map(|question| shown_question(question)).collect();
@@ -225,8 +225,8 @@ impl WireFormat for AiSdkFormat {
         if !is_first || self.is_old() {
             return;
         }
-        // The call is approved even if the question was not answered, because the call continues, and a client rejects the result of a call
-        // that was not approved.
+        // The call continues even without an answer, and a client rejects the result of a call that was not approved. So the chunk always
+        // approves the call.
         let mut chunk = json!({"type": "tool-approval-response", "approvalId": id, "approved": true});
         if !accepted {
             chunk["reason"] = json!("not answered");
@@ -250,7 +250,7 @@ impl WireFormat for AiSdkFormat {
                     Self::data_part(w, "agent-report", Some(id), &data, false);
                 }
             }
-            // The call did not start, so the page has no complete input. So this chunk contains the input.
+            // The page lacks the complete input of a call that did not start, so this chunk contains the input.
             ShownEnd::Error(text) if call.progress < CallProgress::Started => {
                 w.push(&json!({"type": "tool-input-error", "toolCallId": id, "toolName": call.tool, "input": input, "errorText": text}));
             }
@@ -379,7 +379,7 @@ impl WireFormat for AiSdkFormat {
     ) {
         let facts = call_facts(child, &call.tool, &call.unique_id, input, Some(end));
         Self::data_part(w, "agent-run-call", Some(&call.unique_id), &facts, false);
-        // If the page was asked about this call, the message also contains it as a tool call, which has to end, too.
+        // If the page was asked about this call, the message contains a tool call for it, which has to end, too.
         if call.is_part {
             self.call_end(w, call, input, end);
         }

@@ -1,4 +1,4 @@
-//! The state of the calls of a run, as it was sent to the front end.
+//! The calls of a run, as the front end knows them.
 #![cfg_attr(
     not(all(feature = "ui-ag-ui", feature = "ui-ai-sdk")),
     allow(dead_code, reason = "each format reads its own part")
@@ -10,7 +10,6 @@ use super::super::view::{ShownEnd, cut};
 use crate::message::ToolArguments;
 use crate::tool::outcome::ToolResult;
 
-/// One call, as it was sent to the front end.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct UiCall {
@@ -24,18 +23,18 @@ pub(super) struct UiCall {
     pub(super) progress: CallProgress,
     /// The number of bytes of the arguments that were sent so far.
     pub(super) streamed: usize,
-    /// The id of the approval request that was sent, or of the first open question of the call that the page was asked.
+    /// The id of the undecided approval request that the page has received, or of the first question that the page was asked.
     pub(super) request: Option<String>,
-    /// The id of the approval request that the run announced. The request may not have been sent yet.
+    /// The id of the approval request that the run announced, which the page may not have received yet.
     pub(super) wanted_request: Option<String>,
     /// The ids of the questions that the page was asked. The first id is also in `request`.
     pub(super) questions: Vec<String>,
     pub(super) was_denied: bool,
     pub(super) was_edited: bool,
-    /// The end of a call with edited arguments. The end is held back until the result message arrives, which contains these arguments.
+    /// The end of a call whose arguments a person edited. It waits for the result message, which contains the edited arguments.
     pub(super) held_end: Option<Box<CallEnding>>,
     pub(super) is_provider: bool,
-    /// For a call that a sub-agent made: the id of the root's call within which the sub-agent runs.
+    /// For a call that a sub-agent made: the id of the main run's call within which the sub-agent runs.
     pub(super) within: Option<String>,
     /// For a call that a sub-agent made: the id of the sub-agent's run, if the run was announced.
     pub(super) child: Option<String>,
@@ -56,7 +55,6 @@ pub(super) enum CallProgress {
     Ended,
 }
 
-/// The end of a call, as it is sent to the front end.
 #[derive(Clone, Debug)]
 pub(super) struct CallEnding {
     pub(super) shown: ShownEnd,
@@ -65,7 +63,7 @@ pub(super) struct CallEnding {
 }
 
 impl CallEnding {
-    /// Creates the end of a call. Returns `None` if the call is deferred, because a deferred call has not ended.
+    /// Returns `None` if the call is deferred, because a deferred call has not ended.
     pub(super) fn new(shown: ShownEnd, result: &ToolResult) -> Option<Self> {
         let outcome = result.outcome.kind()?.as_str().to_owned();
         Some(Self { shown, outcome, code: result.outcome.code().map(|code| cut(code, 64)) })
@@ -83,7 +81,6 @@ pub(super) struct UiCalls {
 }
 
 impl UiCalls {
-    /// Adds a call, and returns its position.
     pub(super) fn add(&mut self, id: &str, tool: &str, message_id: &str) -> usize {
         let used = self.used.entry(id.to_owned()).or_default();
         *used += 1;
@@ -116,13 +113,11 @@ impl UiCalls {
         self.list.get(self.settled..)?.iter().rposition(is_open).map(|at| at + self.settled)
     }
 
-    /// Returns the position of the last call with this id that has not ended, if this call has not started.
     pub(super) fn unstarted(&self, id: &str) -> Option<usize> {
         self.open(id)
             .filter(|&at| self.list.get(at).is_some_and(|call| call.progress < CallProgress::Started))
     }
 
-    /// Returns the position of the last call with this id whose end is held back until its result message arrives.
     pub(super) fn held(&self, id: &str) -> Option<usize> {
         self.list.iter().rposition(|call| call.id == id && call.held_end.is_some())
     }
@@ -135,7 +130,6 @@ impl UiCalls {
         self.list.get_mut(at)
     }
 
-    /// Returns the positions of the open calls that were sent to the page as tool calls of the protocol.
     pub(super) fn open_calls(&mut self) -> Vec<usize> {
         let is_over = |call: &UiCall| call.progress == CallProgress::Ended && call.held_end.is_none();
         while self.list.get(self.settled).is_some_and(is_over) {
@@ -146,7 +140,6 @@ impl UiCalls {
         rest.filter(|(_, call)| is_open(call)).map(|(at, _)| at).collect()
     }
 
-    /// Returns the positions of the calls whose end is held back.
     pub(super) fn held_calls(&self) -> Vec<usize> {
         let all = self.list.iter().enumerate();
         all.filter(|(_, call)| call.held_end.is_some()).map(|(at, _)| at).collect()

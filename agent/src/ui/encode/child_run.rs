@@ -1,4 +1,4 @@
-//! The run of a sub-agent, and the facts about it that both formats send.
+//! The facts about a sub-agent's run that both formats send.
 #![cfg_attr(
     not(all(feature = "ui-ag-ui", feature = "ui-ai-sdk")),
     allow(dead_code, reason = "each format reads its own part")
@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use super::super::view::ShownEnd;
 use super::calls::CallEnding;
 
-/// The run of a sub-agent.
 #[derive(Clone)]
 pub(super) struct ChildRun {
     pub(super) run_id: String,
@@ -21,16 +20,15 @@ pub(super) struct ChildRun {
     pub(super) parent: Option<String>,
     /// The id of the sub-agent's current reply.
     pub(super) message_id: String,
-    /// The position of the root's call that directly or indirectly contains this run.
+    /// The position in `UiCalls` of the main run's call that directly or indirectly contains this run.
     pub(super) outermost: usize,
     /// Whether the run was reported as suspended when the response ended.
     pub(super) is_suspended: bool,
 }
 
-/// The end of a sub-agent's run, or its suspension.
 pub(super) enum ChildEnd<'a> {
     Completed,
-    /// The run did not complete, for the reason that this word names.
+    /// The run did not complete. The word names the reason, such as `interrupted`.
     Stopped(&'a str),
     /// The run waits for the requests with these ids.
     Suspended(Vec<String>),
@@ -46,7 +44,6 @@ impl ChildEnd<'_> {
     }
 }
 
-/// Returns the facts of a sub-agent's run that both formats send.
 pub(super) fn run_facts(child: &ChildRun, call_id: &str, state: &str) -> Value {
     let mut facts = json!({"runId": child.run_id, "tool": child.tool, "toolCallId": call_id, "state": state});
     if let Some(parent) = &child.parent {
@@ -55,7 +52,6 @@ pub(super) fn run_facts(child: &ChildRun, call_id: &str, state: &str) -> Value {
     facts
 }
 
-/// Returns the facts, which both formats send, about a call that a sub-agent made. Without `end`, the call is still running.
 pub(super) fn call_facts(
     child: &ChildRun,
     tool: &str,

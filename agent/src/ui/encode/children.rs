@@ -1,4 +1,4 @@
-//! Writes the runs of sub-agents within a run: their calls and texts, which are sent whole, and the ends of the runs.
+//! Writes the events of sub-agents' runs: the calls and texts, each sent whole, and the ends of the runs.
 
 use serde_json::json;
 
@@ -27,13 +27,13 @@ pub(in crate::ui) fn is_shown_of_child(kind: &EventKind) -> bool {
     }
 }
 
-/// Returns the id that a sub-agent's call has in this encoder: the id of the sub-agent's run, a slash, and `call_id`.
+/// Returns the id that a sub-agent's call has in the encoder: the id of the sub-agent's run, a slash, and `call_id`.
 pub(super) fn id_of_child_call(path: &RunPath, call_id: &str) -> String {
     path.calls().last().map_or_else(|| call_id.to_owned(), |call| format!("{}/{call_id}", call.run_id))
 }
 
 impl UiEncoder {
-    /// Writes an event of a sub-agent's run. The ids of the chunks contain the number of the root's last event.
+    /// Writes an event of a sub-agent's run. The ids of the chunks contain the number of the main run's last event.
     pub(super) fn write_child(
         &mut self,
         event: &Event,
@@ -63,8 +63,8 @@ impl UiEncoder {
             EventKind::ApprovalResolved { call_id, allowed, .. } => {
                 let id = id_of(call_id);
                 if self.is_part(&id) {
-                    // Only the result message says whether arguments were changed, and result messages of sub-agents are not read, so no
-                    // change is written.
+                    // Edits are not written, because only the result message contains the edited arguments, and the encoder reads no
+                    // result messages of sub-agents.
                     self.decided(&id, *allowed, false, w, format);
                 }
             }
@@ -89,12 +89,11 @@ impl UiEncoder {
         self.children.iter().position(|child| child.run_id == run_id)
     }
 
-    /// Returns whether the call is open, and was sent to the page as a tool call of the protocol, not only as data.
     fn is_part(&self, id: &str) -> bool {
         self.calls.open(id).and_then(|at| self.calls.get(at)).is_some_and(|call| call.is_part)
     }
 
-    /// Announces the run at the end of a path, unless it was announced before.
+    /// Announces the run at the end of `path`, unless the run was announced before.
     fn child_start(&mut self, path: &[PathCall], w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         let [above @ .., call] = path else { return };
         if self.child_at(&call.run_id).is_some() {
@@ -122,8 +121,8 @@ impl UiEncoder {
         self.children.push(child);
     }
 
-    /// Writes a reply of a sub-agent. Its texts are sent only if results are shown as the model reads them, because the texts become a part
-    /// of a call's result.
+    /// Sends the texts of a sub-agent's reply only if results are shown as the model reads them, because the texts become a part of a
+    /// call's result.
     fn child_reply(
         &mut self,
         at: usize,
@@ -180,7 +179,7 @@ impl UiEncoder {
     ) {
         let (Some(child), Some(call)) = (self.children.get(at), self.calls.open(id)) else { return };
         let Some(call) = self.calls.get_mut(call) else { return };
-        // Issues of the arguments cannot be reported, because only the sub-agent has the plan of the tool.
+        // The issues of the arguments are unknown here, because only the sub-agent has the `Plan` of the tool, which finds them.
         let shown = self.view.end(result, ran, None, call.was_denied);
         let Some(end) = CallEnding::new(shown, result) else { return };
         let input = call.args.as_ref().map_or_else(|| json!({}), |args| self.view.input_of_child(args));
@@ -232,8 +231,8 @@ impl UiEncoder {
         }
     }
 
-    /// Announces the suspended runs of sub-agents again. If this response did not report a run as suspended, no chunk is written for the
-    /// run, but its number is skipped. So later chunks have the same numbers in both cases.
+    /// Announces the suspended runs of sub-agents again. A response that did not report a run as suspended writes no chunk for it, but
+    /// skips the chunk's number, so that later chunks have the same numbers in all responses.
     pub(super) fn resume_children(&mut self, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         for child in &mut self.children {
             if std::mem::take(&mut child.is_suspended) {

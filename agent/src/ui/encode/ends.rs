@@ -13,7 +13,7 @@ use crate::message::{ToolArguments, Usage};
 use crate::tool::outcome::ToolResult;
 use crate::tool::question::Question;
 
-/// Maximum length of the text that asks a person for a decision on a call, in bytes. A longer text is cut.
+/// Maximum length of the text that asks a person for a decision on a call, in bytes.
 const MAX_MESSAGE: usize = 2000;
 
 impl UiEncoder {
@@ -48,8 +48,7 @@ impl UiEncoder {
         call.progress = CallProgress::Ended;
     }
 
-    /// Writes the end of a call that was held back. `edited` are the arguments as a person changed them. Without `edited`, the model's
-    /// arguments are shown.
+    /// Writes the end of a call that was held back. `edited` are the arguments as a person changed them.
     pub(super) fn release_end(
         &mut self,
         at: usize,
@@ -67,8 +66,8 @@ impl UiEncoder {
         format.call_end(w, call, &input, &end);
     }
 
-    /// Ends the open calls, which the run itself will not end. Calls of the provider's tools are ended only if `all` is `true`, because
-    /// they could still end in a later reply.
+    /// Ends the open calls that the run itself will not end. Calls of the provider's tools are ended only if `all` is `true`, because they
+    /// could still end in a later reply.
     pub(super) fn end_open_calls(&mut self, all: bool, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         for at in self.calls.held_calls() {
             self.release_end(at, None, w, format);
@@ -91,8 +90,8 @@ impl UiEncoder {
         }
     }
 
-    /// Ends the runs of sub-agents within a call that has ended, and the calls that they made. Their ends are written without results,
-    /// because only the sub-agents receive the results.
+    /// Ends the sub-agents' runs within a call that has ended, and their calls. The calls end without results, because only the sub-agents
+    /// receive the results.
     pub(super) fn end_calls_within(
         &mut self,
         call_id: &str,
@@ -103,7 +102,6 @@ impl UiEncoder {
         self.end_calls_of(w, format, |call| call.within.as_deref() == Some(call_id));
     }
 
-    /// Ends the open calls for which `is_ended` returns `true`, without a result.
     pub(super) fn end_calls_of(
         &mut self,
         w: &mut ChunkWriter<'_>,

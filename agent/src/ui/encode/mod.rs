@@ -57,17 +57,16 @@ pub struct UiEncoder {
     view: View,
     protocol: UiProtocol,
     request: UiRequest,
-    /// The format. `None` until the id of the run is known.
+    /// `None` until the id of the run is known.
     format: Option<Box<dyn WireFormat>>,
     run_id: String,
     seq: u64,
     next_chunk: u32,
-    /// The number of the next chunk for an event of a sub-agent.
     next_child_chunk: u32,
     phase: ResponsePhase,
     turn: u32,
     calls: UiCalls,
-    /// The positions of the current reply's calls in `calls`, by the index of their part.
+    /// The positions of the current reply's calls in `calls`, by the index of their part in the reply.
     call_parts: BTreeMap<usize, usize>,
     texts: BTreeMap<usize, OpenText>,
     /// The number of the current reply within its turn.
@@ -82,13 +81,12 @@ pub struct UiEncoder {
     waiting: Vec<WaitingCall>,
     /// The runs of sub-agents that have not ended. A run comes after the run that contains it.
     children: Vec<ChildRun>,
-    /// The kind of the error that ends the run, if the kind is known.
     error_code: Option<String>,
 }
 
-/// The number from which the chunks of sub-agents' events are numbered. The numbering begins here again after each event of the run
-/// itself. The number is fixed, because an event can have more chunks in one response than in another: the first event of a response also
-/// has the chunks that open the response.
+/// The first number of the chunks for sub-agents' events that follow an event of the main run. The numbers do not continue those of the
+/// event's own chunks, because their count differs between responses: the first event of a response also has the chunks that open the
+/// response.
 const CHILD_CHUNKS: u32 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,7 +214,6 @@ impl UiEncoder {
         }
     }
 
-    /// Begins a response if none has begun, or if the last response was closed while the run was suspended.
     fn open(&mut self, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         if matches!(self.phase, ResponsePhase::New | ResponsePhase::Closed) {
             self.phase = ResponsePhase::Open;
@@ -310,9 +307,8 @@ impl UiEncoder {
         }
     }
 
-    /// Adds the parts with data of the application for an event.
     fn write_data(&self, event: &Event, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
-        // Only an open response receives data. Updates of a reply have no data, because they are not repeated for a client that reconnects.
+        // Updates of a reply have no data of the application, because updates are not repeated for a client that reconnects.
         if self.phase != ResponsePhase::Open || matches!(event.kind, EventKind::MessageUpdate { .. }) {
             return;
         }
@@ -323,8 +319,7 @@ impl UiEncoder {
         }
     }
 
-    /// Returns the position of the open call with this id. If there is no such call, the call began in an earlier response, and is added as
-    /// a started call.
+    /// Returns the position of the open call with this id. An unknown call began in an earlier response, so it is added as a started call.
     fn known_call(&mut self, id: &str, tool: &str) -> usize {
         if let Some(at) = self.calls.open(id) {
             return at;
@@ -380,7 +375,6 @@ impl UiEncoder {
         format.input(w, known, &input);
     }
 
-    /// Records the arguments of a call. Writes that they are complete, unless this was written before.
     fn complete_call(
         &mut self,
         at: usize,
@@ -408,8 +402,7 @@ impl UiEncoder {
         let known = self.calls.open(call_id);
         // The name of the tool is unknown if the call began in an earlier response. The end of the call adds the name.
         let at = known.unwrap_or_else(|| self.known_call(call_id, ""));
-        // If the page was not asked, the decision was made automatically within the run. The request is then written as an automatic
-        // request.
+        // If the page was not asked, the run itself made the decision, so the approval request is written as an automatic request.
         let automatic = self
             .calls
             .get(at)
@@ -420,7 +413,8 @@ impl UiEncoder {
         }
         let answered = self.request.answers.iter().find(|answer| answer.call_id() == Some(call_id));
         let Some(call) = self.calls.get_mut(at) else { return };
-        // Version 6 receives no automatic decisions, and refuses a denied call without a decision, so the denial is sent as an error.
+        // Version 6 of npm `ai` receives no automatic decisions, and refuses a denied call without a decision. So the denial is sent as an
+        // error.
         let is_told = automatic.is_none() || self.view.options.ai_sdk_version >= 7;
         (call.was_denied, call.was_edited) = (!is_allowed && is_told, is_edited);
         let request_id = call.request.take().or_else(|| answered.map(|answer| answer.id().to_owned()));
@@ -486,7 +480,6 @@ impl fmt::Debug for UiEncoder {
     }
 }
 
-/// Returns the message and the numbers of progress, without its content.
 fn progress_value(progress: &Progress) -> Value {
     let mut shown = json!({"message": progress.message});
     for (key, number) in [("done", progress.done), ("total", progress.total)] {

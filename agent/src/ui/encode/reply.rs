@@ -30,8 +30,7 @@ impl UiEncoder {
         format.reply_start(w, &self.message_id);
     }
 
-    /// Returns the name of the current reply: the number of the turn, followed by the number of the reply from the second reply of a turn
-    /// on.
+    /// Returns the number of the turn, such as `3`. From the second reply of a turn on, the number of the reply follows: `3-2`.
     fn reply_name(&self) -> String {
         match self.reply {
             0 | 1 => self.turn.to_string(),
@@ -99,7 +98,6 @@ impl UiEncoder {
         }
     }
 
-    /// Returns the usage of this response, with an entry for each model. Returns `None` if there is no entry to send.
     pub(super) fn usage_by_model(&self) -> Option<Value> {
         let entry = |(provider, model, usage): &(String, String, Usage)| {
             let mut entry = self.view.usage(usage)?;
@@ -161,7 +159,7 @@ impl UiEncoder {
         w: &mut ChunkWriter<'_>,
         format: &mut dyn WireFormat,
     ) {
-        // Only a loop that is driven without a `ModelStream` emits a call without an id. Such a call is not announced while it streams.
+        // A call has no id only if the loop is driven without a `ModelStream`. The call is then not announced while it streams.
         if id.is_empty() || self.call_parts.contains_key(&index) {
             return;
         }
@@ -192,7 +190,7 @@ impl UiEncoder {
         call.streamed += delta.len();
     }
 
-    /// Writes a complete part. Of a text that was written in pieces, writes only the missing end.
+    /// Writes a complete part. If a text was already written in pieces, only the missing end is written.
     fn part(&mut self, index: usize, part: &Part, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         let kind = match &part.content {
             Content::Thinking { redacted: true, .. } => return,

@@ -1,4 +1,4 @@
-//! The interface that both formats implement.
+//! The interface that the formats of both protocols implement.
 #![cfg_attr(
     not(all(feature = "ui-ag-ui", feature = "ui-ai-sdk")),
     allow(dead_code, reason = "each format reads its own part")
@@ -15,7 +15,7 @@ use crate::message::{Part, StopReason};
 use crate::tool::progress::Progress;
 use crate::tool::question::Question;
 
-/// A part of a reply that is not text.
+/// A part of a reply other than text, thinking and calls.
 pub(super) enum UiPart<'a> {
     Refusal(&'a str),
     File { url: &'a str, media_type: &'a str },
@@ -37,7 +37,6 @@ impl TextKind {
     }
 }
 
-/// A call that a suspended run waits for.
 pub(super) struct WaitingCall {
     pub(super) call: UiCall,
     pub(super) wants: Wants,
@@ -61,7 +60,6 @@ pub(super) enum Wants {
         message: String,
         schema: Value,
     },
-    /// An input to a question of the tool.
     Question(Box<Question>),
     /// A result from the browser.
     Browser,
@@ -72,7 +70,7 @@ pub(super) enum Wants {
 pub(super) struct RunEnding<'a> {
     pub(super) stop: RunStop,
     pub(super) reason: Option<&'a StopReason>,
-    /// The limit that the run reached, if a limit ended the run.
+    /// The limit that ended the run.
     pub(super) limit: Option<&'a str>,
     /// The kind of the error and a text without details, if an error ended the run.
     pub(super) error: Option<(&'a str, String)>,
@@ -86,7 +84,6 @@ pub(super) trait WireFormat: Send + Sync {
     fn reply_start(&mut self, w: &mut ChunkWriter<'_>, message_id: &str);
     /// Writes a message of the user that was queued during the run.
     fn queued_message(&mut self, w: &mut ChunkWriter<'_>, id: &str, content: &[Part]);
-    /// Writes a custom message of the application.
     fn custom_message(&mut self, w: &mut ChunkWriter<'_>, kind: &str, data: &Value);
     fn text_start(&mut self, w: &mut ChunkWriter<'_>, kind: TextKind, id: &str);
     fn text_delta(&mut self, w: &mut ChunkWriter<'_>, kind: TextKind, id: &str, delta: &str);
@@ -94,9 +91,10 @@ pub(super) trait WireFormat: Send + Sync {
     fn part(&mut self, w: &mut ChunkWriter<'_>, id: &str, part: &UiPart<'_>);
     fn call_start(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall);
     fn call_delta(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, delta: &str);
-    /// Writes that the arguments of a call are complete. `input` contains the arguments in the form that the page may see.
+    /// Writes that the arguments of a call are complete. `input` contains the arguments that the page may see.
     fn call_complete(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value);
-    /// Writes the input of a call that the run accepted, that a person decides on, or whose arguments a person changed.
+    /// Writes the input of a call when the run accepts the call, when a person has to decide on it, or when a person changed the
+    /// arguments.
     fn input(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value);
     fn coercions(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, coercions: &Value);
     fn progress(
@@ -114,10 +112,8 @@ pub(super) trait WireFormat: Send + Sync {
         request_id: Option<&str>,
         is_allowed: bool,
     );
-    /// Writes that a call waits for the inputs to these questions.
     fn questions(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, questions: &[&Question]);
-    /// Writes that a question, which the page was asked, was answered or declined. `is_first` says whether the question is the first
-    /// question of its call.
+    /// Writes that a question was answered or declined. `is_first` says whether the question is the first of its call.
     fn question_end(
         &mut self,
         w: &mut ChunkWriter<'_>,

@@ -59,8 +59,7 @@ fn context(list: &[Value]) -> Result<Option<UserMessage>, UiRequestError> {
     Ok((!text.is_empty()).then(|| UserMessage::from(text)))
 }
 
-/// Reads the last message. A message of the user becomes the prompt. If the message is a result, all results after the last message of the
-/// assistant become answers. Messages with the role `assistant`, `activity` or `reasoning` are ignored.
+/// Reads the prompt from the last message. If the last message is a result, all results after the assistant's last message become answers.
 fn last_messages(messages: &[Value], request: &mut UiRequest) -> Result<(), UiRequestError> {
     let role = |message: &Value| message.get("role").and_then(Value::as_str).unwrap_or_default().to_owned();
     let last = messages.last().ok_or(UiRequestError::Empty)?;
@@ -169,9 +168,8 @@ fn tool_result(message: &Value, field: &str) -> Result<UiAnswer, UiRequestError>
     Ok(UiAnswer::Output { call_id, output: output.into() })
 }
 
-/// Reads an answer to a suspended run. An id that begins with `waiting/` belongs to a call that waits for its result. Any other id belongs
-/// to an approval request or to a question, and only the run can tell to which. So the answer is returned, and is also added to
-/// `request.inputs`.
+/// Reads an answer to a suspended run. Only the run can tell whether an id belongs to an approval request or to a question. So the answer
+/// is returned, and is also added to `request.inputs`.
 fn resume_entry(entry: &Value, field: &str, request: &mut UiRequest) -> Result<UiAnswer, UiRequestError> {
     let id = id(entry.get("interruptId"), &format!("{field}/interruptId"))?;
     let is_cancelled = match entry.get("status").and_then(Value::as_str) {
@@ -192,7 +190,7 @@ fn resume_entry(entry: &Value, field: &str, request: &mut UiRequest) -> Result<U
     Ok(decided.unwrap_or_else(|| UiAnswer::Input { id, call_id: None, input: payload.clone() }))
 }
 
-/// Returns the decision in a payload, or `None` if the payload does not have the form of a decision.
+/// Returns `None` if the payload is not a decision. The payload is then the input to a question.
 fn decision(payload: &Value, id: &str) -> Option<UiAnswer> {
     let (id, call_id) = (id.to_owned(), None);
     let reason = payload.get("reason").filter(|reason| !reason.is_null());

@@ -33,13 +33,11 @@ pub(super) fn file(
     Ok(part(media, name))
 }
 
-/// Decodes base64 to media. An empty media type is replaced by `application/octet-stream`.
 pub(super) fn bytes(data: &str, media_type: &str, field: &str) -> Result<Media, UiRequestError> {
     let media_type = if media_type.is_empty() { "application/octet-stream" } else { media_type };
     Media::from_base64(data, media_type).map_err(|_| UiRequestError::invalid(field, "base64"))
 }
 
-/// Returns the part for media. The media type decides whether the part is an image, audio or, in all other cases, a document.
 pub(super) fn part(media: Media, name: Option<&str>) -> Part {
     let media = match name {
         Some(name) => media.with_name(name),

@@ -103,7 +103,6 @@ impl UiRequest {
         }
     }
 
-    /// Returns the answer to the approval request or the question with this id. Fails if there are two answers.
     fn answer_to(&self, request_id: &str) -> Result<Option<&UiAnswer>, UiRequestError> {
         let mut answers = self.answers.iter().filter(|answer| {
             let is_result = matches!(
@@ -119,8 +118,8 @@ impl UiRequest {
         }
     }
 
-    /// Returns the input to a question in the request. The AI SDK has one approval request for each call, with the id of the call's first
-    /// question. A person who declines that request declines all questions of the call. AG-UI has an answer for each question.
+    /// Returns the input to a question. The AI SDK has one approval request for each call, with the id of the call's first question. So a
+    /// denial of that request declines all questions of the call. AG-UI has an answer for each question.
     fn input_to(
         &self,
         question: &Question,
@@ -149,8 +148,7 @@ fn is_call(sent: &str, run_id: &str, call_id: &str) -> bool {
     }
 }
 
-/// Returns the outcome that an answer delivers, if any. Results count only for tools of the browser, but a call of any tool can be
-/// abandoned.
+/// Returns the outcome that an answer delivers. Only tools of the browser accept results, but a call of any tool can be abandoned.
 fn outcome(answer: &UiAnswer, is_browser: bool) -> Option<ToolOutcome> {
     match answer {
         UiAnswer::Output { output, .. } if is_browser => Some(match output {

@@ -25,7 +25,7 @@ use crate::tool::question::QuestionInput;
 pub(super) const MAX_BODY: usize = 4 << 20;
 /// Maximum length of an id that a front end chooses, in bytes.
 const MAX_ID: usize = 512;
-/// Maximum number of entries of each list in a request, such as the parts of a message and the answers.
+/// Maximum number of items of each list in a request, such as the parts of a message and the answers.
 const MAX_PARTS: usize = 256;
 
 /// A request of a front end.
@@ -61,20 +61,19 @@ pub struct UiRequest {
     pub context: Option<UserMessage>,
     /// Decisions, inputs and results for a suspended run.
     pub(super) answers: Vec<UiAnswer>,
-    /// Tools that the front end declares.
     pub(super) tools: Vec<BrowserTool>,
     /// Whether the front end requests another reply that replaces the last reply.
     pub regenerates: bool,
     /// All other fields of the request, which only the application uses.
     pub extra: Map<String, Value>,
-    /// The run id that a client of AG-UI sent. The client sends a new run id with each request, also when the request resumes a run.
+    /// The run id that a client of AG-UI sent. The client sends a new run id with each request, even to resume a run.
     pub(super) run: Option<String>,
     pub(super) parent_run: Option<String>,
     /// Whether the client of AG-UI declared version 1.0.
     pub(super) is_current: bool,
     /// Tools whose results the front end may deliver.
     pub(super) browser: BTreeSet<String>,
-    /// Possible inputs, by the id that they answer. Only the suspended run shows whether this id belongs to a question.
+    /// Possible inputs to questions, by id. Only the suspended run shows whether an id belongs to a question.
     inputs: BTreeMap<String, QuestionInput>,
 }
 
@@ -84,26 +83,19 @@ pub struct UiRequest {
 #[derive(Clone, PartialEq)]
 #[cfg_attr(not(feature = "runtime"), allow(dead_code, reason = "only runs read what is in them"))]
 pub(super) enum UiAnswer {
-    /// The call may run.
     Allow {
         /// The id of the approval request.
         id: String,
         /// The id of the call, if the protocol sends it.
         call_id: Option<String>,
     },
-    /// The call may run with these arguments.
     AllowWith {
-        /// The id of the approval request.
         id: String,
-        /// The id of the call, if the protocol sends it.
         call_id: Option<String>,
         args: Value,
     },
-    /// The call must not run.
     Deny {
-        /// The id of the approval request.
         id: String,
-        /// The id of the call, if the protocol sends it.
         call_id: Option<String>,
         /// The reason, which the model reads.
         reason: String,
@@ -112,7 +104,6 @@ pub(super) enum UiAnswer {
     Input {
         /// The id of the question.
         id: String,
-        /// The id of the call, if the protocol sends it.
         call_id: Option<String>,
         input: Value,
     },
@@ -124,12 +115,10 @@ pub(super) enum UiAnswer {
     },
     /// A tool failed in the front end.
     Failed {
-        /// The id of the call, in the form in which the front end received it.
         call_id: String,
         message: String,
     },
-    /// A message about a call that waits for a result of the application: the user gave up, or asks for the state of the
-    /// call.
+    /// A message about a call that waits for a result of the application: the user gave up, or asks for the state of the call.
     Waiting {
         call_id: String,
         /// Whether the user gave up.
@@ -151,7 +140,6 @@ impl UiAnswer {
         }
     }
 
-    /// Returns the id of the call, if the protocol sent it.
     pub(super) fn call_id(&self) -> Option<&str> {
         match self {
             Self::Allow { call_id, .. }
@@ -184,7 +172,6 @@ impl fmt::Debug for UiAnswer {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct BrowserTool {
     pub(super) name: String,
-    /// The description for the model.
     pub(super) description: String,
     /// The JSON Schema of the arguments.
     pub(super) parameters: Value,
@@ -226,7 +213,6 @@ impl UiRequest {
     }
 }
 
-/// Returns an id that a front end chose. Fails if the id is not a text of 1 to [`MAX_ID`] bytes without control characters.
 fn id(value: Option<&Value>, field: &str) -> Result<String, UiRequestError> {
     match value {
         Some(Value::String(id))
@@ -238,8 +224,7 @@ fn id(value: Option<&Value>, field: &str) -> Result<String, UiRequestError> {
     }
 }
 
-/// Reads a field with `read`. Returns `None` if the field is missing or `null`. If `read` returns `None`, fails with an error that names
-/// the `field`, and says what was `expected`.
+/// Reads a field that may be missing or `null`.
 fn optional<'v, T>(
     value: Option<&'v Value>,
     field: &str,
@@ -252,8 +237,6 @@ fn optional<'v, T>(
     }
 }
 
-/// Returns the entries of a list, or no entries if the field is missing or `null`. Fails if the field is not a list, or if the list
-/// has more than [`MAX_PARTS`] entries.
 fn list<'v>(value: Option<&'v Value>, field: &str) -> Result<&'v [Value], UiRequestError> {
     let list = optional(value, field, "a list", Value::as_array)?.map_or(&[][..], Vec::as_slice);
     if list.len() > MAX_PARTS {
@@ -262,7 +245,6 @@ fn list<'v>(value: Option<&'v Value>, field: &str) -> Result<&'v [Value], UiRequ
     Ok(list)
 }
 
-/// Returns the arguments that a person changed. Fails if they are not an object.
 #[cfg(feature = "ui-ai-sdk")]
 fn edited_args(value: &Value, field: &str) -> Result<Value, UiRequestError> {
     if value.is_object() { Ok(value.clone()) } else { Err(UiRequestError::invalid(field, "an object")) }

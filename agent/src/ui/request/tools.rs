@@ -59,7 +59,7 @@ impl UiRequest {
     }
 }
 
-/// Reads the declared tools. Each item consists of the tool's key in the request, its name, and its whole declaration.
+/// Reads the declared tools. Each item has the tool's key in the request, its name, and its whole declaration.
 pub(super) fn declared<'v>(
     tools: impl Iterator<Item = (String, Option<&'v Value>, &'v Value)>,
 ) -> Result<Vec<BrowserTool>, UiRequestError> {

@@ -168,8 +168,9 @@ fn child_of(json: &str) -> Option<String> {
     serde_json::from_str::<serde_json::Value>(json).ok()?["subagentRunId"].as_str().map(str::to_owned)
 }
 
-/// Returns a run of AG-UI as its start, a snapshot of the messages so far, and all chunks from `from` on. Of the chunks before `from`,
-/// only chunks that the history lacks are repeated, because a client would append the other chunks to its messages a second time.
+/// Returns the chunks that show a run of AG-UI to a new reader: the start, a snapshot of the messages so far, and all chunks from `from`
+/// on. Of the chunks before `from`, only chunks that the history lacks are repeated, because a client would append the other chunks to its
+/// messages a second time.
 #[cfg(feature = "ui-ag-ui")]
 fn snapshot(chunks: &[UiChunk], from: usize, history: &serde_json::Value) -> Vec<UiChunk> {
     use serde_json::json;

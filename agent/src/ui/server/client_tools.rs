@@ -1,24 +1,18 @@
-//! The tools that a page declares and runs itself, as tools of a run.
+//! The tools that a page declares and runs itself.
 
 use crate::tool::registry::Registry;
 use crate::tool::set::ToolSet;
 use crate::ui::{UiRequest, UiRequestError};
 
-/// The tools that the page of a run declared.
 #[derive(Clone)]
 pub(super) struct ClientTools {
-    /// The tools of the application and the declared tools together.
+    /// The tools of the application and the declared tools.
     pub(super) registry: Registry,
     pub(super) tools: ToolSet,
     pub(super) names: Vec<String>,
 }
 
 impl ClientTools {
-    /// Returns the tools that a request declares, or `None` if the request declares none.
-    ///
-    /// # Errors
-    /// Returns an error if a tool of the application has the same name, if a schema is not supported, or if the tools cannot be used
-    /// together.
     pub(super) fn of(request: &UiRequest, application: &Registry) -> Result<Option<Self>, UiRequestError> {
         let tools = request.declared_tools(application)?;
         if tools.is_empty() {

@@ -24,7 +24,6 @@ const PAUSES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(2);
 
 impl UiServer {
-    /// Begins a run, with the tools that its page declared, and returns the response that streams the run.
     pub(super) async fn begin(
         &self,
         reserved: Reservation,
@@ -72,8 +71,7 @@ impl UiServer {
         Ok(response::stream(protocol, body))
     }
 
-    /// Continues the run that an earlier process left in the session of a thread, if [`continue_runs`](Self::continue_runs) is set. Does
-    /// nothing if another request uses the thread, or if the run needs tools that its page declared and `tools` is `None`.
+    /// Continues the run that an earlier process left in the session of a thread, if [`continue_runs`](Self::continue_runs) is set.
     pub(super) async fn continue_unfinished(
         &self,
         scope: &Arc<str>,
@@ -87,7 +85,7 @@ impl UiServer {
         if tools.is_none() && self.shared.options.client_tools && thread.needs_client_tools() {
             return Ok(());
         }
-        // If the thread is reserved, another request is already continuing this run or beginning another.
+        // If the thread is reserved, another request is already continuing this run or beginning another run.
         let Ok(reserved) = thread.reserve() else { return Ok(()) };
         self.shared.check_runs(scope)?;
         let prompt = thread.assistant.continue_run();
@@ -174,7 +172,6 @@ impl Drop for SettleOnDrop {
     }
 }
 
-/// Drives a run to its end. `begun` receives `Ok` once the run has begun, or the error if the run does not begin.
 async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Result<(), RunError>>) {
     let mut unsettled = SettleOnDrop(Some(thread.clone()));
     let Some(first) = run.next().await else {
@@ -214,7 +211,7 @@ async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Resul
     if let Some(event) = last {
         publish(&thread, &event).await;
     }
-    // The thread is settled below. The guard must not settle the thread a second time, because another run may have begun by then.
+    // The guard must not settle the thread again later, because another run may have begun by then.
     unsettled.0 = None;
     thread.settle(suspended);
     let thread = Arc::downgrade(&thread);
@@ -224,8 +221,7 @@ async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Resul
     }
 }
 
-/// Sends an event to the readers. If the queue of a reader is more than half full, waits until the reader catches up, for at most
-/// [`YIELDS`] yields and [`PAUSES`] pauses.
+/// Sends an event to the readers. If the queue of a reader is more than half full, waits briefly until the reader catches up.
 async fn publish(thread: &UiThread, event: &Arc<Event>) {
     if !thread.publish(event) {
         return;
@@ -242,7 +238,6 @@ async fn publish(thread: &UiThread, event: &Arc<Event>) {
     }
 }
 
-/// Returns the kind of an error as a word.
 fn code_of(error: &RunError) -> &'static str {
     match error.as_model_error() {
         Some(error) => error.kind().as_str(),
@@ -250,7 +245,7 @@ fn code_of(error: &RunError) -> &'static str {
     }
 }
 
-/// Returns the error of a request whose run does not begin. The details of the cause are only in the log.
+/// Converts the error of a run that does not begin. The details of the cause are only in the log.
 fn rejected(error: &RunError) -> UiRequestError {
     match error {
         RunError::Resume(ResumeError::InputRefused { request_id, error }) => {

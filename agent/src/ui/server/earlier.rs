@@ -8,7 +8,6 @@ use crate::message::{AssistantMessage, Message, StopReason, ToolCall, ToolResult
 use crate::tool::outcome::{OutcomeCode, ToolResult};
 use crate::tool::output::Control;
 
-/// A message of a run with its turn, and with its id if it was queued.
 #[derive(Clone)]
 pub(super) struct EarlierMessage {
     pub(super) turn: u32,
@@ -16,7 +15,7 @@ pub(super) struct EarlierMessage {
     pub(super) queued_id: Option<String>,
 }
 
-/// Returns the messages of a run with their turns. The first message is the prompt of the run.
+/// Returns the messages of a run with the numbers of their turns. The first message is the prompt.
 pub(super) fn with_turns(messages: &[Arc<Message>]) -> Vec<EarlierMessage> {
     let mut replies = 0;
     let with_turn = messages.iter().enumerate().map(|(at, message)| {
@@ -35,7 +34,7 @@ pub(super) fn with_turns(messages: &[Arc<Message>]) -> Vec<EarlierMessage> {
     with_turn.collect()
 }
 
-/// Returns the events of these messages. Each event has the number 0, which no sent event has.
+/// Creates the events of these messages, all with the number 0, which no sent event has.
 pub(super) fn events_of(run_id: &Arc<str>, messages: &[EarlierMessage]) -> Vec<Arc<Event>> {
     let (calls, usage, list) = (Vec::new(), Usage::default(), Vec::new());
     let mut events = EarlierEvents { run_id, turn: 0, reply: None, calls, usage, list };

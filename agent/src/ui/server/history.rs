@@ -25,7 +25,7 @@ pub(super) fn labelled(thread: &UiThread, state: &ThreadState) -> Vec<LabelledMe
     let messages = thread.assistant.messages();
     let mut list: Vec<LabelledMessage> =
         messages.shared().iter().map(|message| (message.clone(), state.label(message))).collect();
-    // When the session of an unfinished run was opened, results without events were added for its open calls. These results are left out.
+    // Opening the session of an unfinished run adds results for its open calls. These results have no events, so they are left out.
     if (state.is_active() || thread.assistant.unfinished_run().is_some())
         && let Some(last) = list.iter().rposition(|(_, label)| label.is_some())
     {
@@ -95,7 +95,6 @@ fn add_message(runs: &mut Vec<HistoryRun>, at: usize, message: &Arc<Message>, la
     runs.push(HistoryRun { id, is_user, messages: vec![(turn, message.clone())] });
 }
 
-/// A call of the history, and its result if there is one.
 struct HistoryCall<'m> {
     call: &'m ToolCall,
     unique_id: String,
@@ -103,8 +102,7 @@ struct HistoryCall<'m> {
 }
 
 impl HistoryRun {
-    /// Returns the calls of each message. Only messages of the assistant have calls. A result answers the nearest earlier open call with
-    /// its id.
+    /// Returns the calls of each message. A result belongs to the nearest earlier call with its id that has no result yet.
     fn calls(&self, view: &View) -> Vec<Vec<HistoryCall<'_>>> {
         let mut used: HashMap<&str, usize> = HashMap::new();
         let mut all: Vec<Vec<HistoryCall<'_>>> = Vec::new();
@@ -271,7 +269,6 @@ fn tool_part(view: &View, call: &HistoryCall<'_>) -> Value {
     part
 }
 
-/// Returns the end of a call, in the form in which it was shown during the run.
 fn shown_end(view: &View, message: &ToolResultMessage, sent: &ToolArguments) -> ShownEnd {
     let result = ToolResult::new(&*message.call_id, &*message.tool, outcome_of(message));
     view.end(&result, true, Some(sent), true)

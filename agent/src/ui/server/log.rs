@@ -132,7 +132,7 @@ impl ReplayLog {
         self.count();
     }
 
-    /// Joins adjacent deltas of the same part in the current reply, whose first event has the position `from`.
+    /// Joins adjacent deltas of the same part. `from` is the position of the first event of the current reply.
     fn merge_updates(&mut self, from: usize) {
         let updates = self.events.split_off((from + 1).min(self.events.len()));
         let mut last_seq = 0;
@@ -154,8 +154,8 @@ impl ReplayLog {
         self.count();
     }
 
-    /// Drops the older half of the events of sub-agents. Unlike the run's own events, these events cannot be made from messages, because
-    /// the conversation of the thread does not contain the messages of sub-agents.
+    /// Drops the older half of the events of sub-agents. Unlike the run's own events, these events cannot be made again from messages,
+    /// because the conversation of the thread does not contain the messages of sub-agents.
     fn forget_children(&mut self) {
         let mut surplus = self.child_bytes / 2;
         let (mut last_own, mut until) = (0, 0);
@@ -200,8 +200,8 @@ impl ReplayLog {
         self.count();
     }
 
-    /// Drops the events up to the last position at which no call was open, and keeps their messages. The later events belong to open calls,
-    /// so they are kept. Their size is bounded only by the results of the application's tools.
+    /// Drops the events up to the last position at which no call was open, and keeps their messages. The later events belong to open
+    /// calls, so they are kept. The size of the kept events is bounded only by the results of the application's tools.
     fn shorten(&mut self) {
         let (mut open, mut waiting, mut end) = (0_usize, 0_usize, None);
         for (at, event) in self.events.iter().enumerate().filter(|(_, event)| event.is_own()) {
@@ -250,8 +250,7 @@ impl ReplayLog {
     }
 }
 
-/// Returns the size of an event in the log, in bytes. Messages of the run are not counted, because the conversation holds them, too.
-/// Messages of sub-agents are counted.
+/// Returns the estimated size of an event, in bytes. Messages of the run itself are not counted, because the conversation holds them, too.
 fn event_bytes(event: &Event) -> usize {
     let message = match &event.kind {
         EventKind::MessageEnd { message, .. } if !event.is_own() => {

@@ -83,7 +83,7 @@ pub struct UiServer {
 /// request is rejected.
 const CONTINUE_WAIT: Duration = Duration::from_secs(10);
 
-/// The prefix of named callers, so that an empty name differs from the single user of a server.
+/// The prefix of the scopes of callers. With the prefix, a caller with an empty name differs from the single user, whose scope is empty.
 const CALLER: &str = "caller ";
 
 /// Threads by scope and id.
@@ -112,7 +112,6 @@ impl ServerShared {
         cell.get().cloned()
     }
 
-    /// Returns a thread. Opens the thread if it is not in memory.
     async fn thread(&self, scope: &Arc<str>, thread: &str) -> Result<Arc<UiThread>, UiRequestError> {
         let (cell, forgotten) = {
             let mut threads = self.threads();
@@ -270,7 +269,7 @@ impl UiServer {
         }
     }
 
-    /// If a run is active, adds the message to the run, or rejects the request, as the options say. Returns `None` if no run is active.
+    /// Adds the message to the active run, or rejects the request, as the options say. Returns `None` if no run is active.
     fn queue(
         &self,
         thread: &Arc<UiThread>,
@@ -290,7 +289,7 @@ impl UiServer {
 
     /// Lets a reader follow the run of a thread: sends the run so far, and then further chunks as they arrive. The status is 204 if the
     /// thread has no run that is active, is suspended, or ended less than a minute ago. The status is also 204 if the thread has a run of
-    /// an earlier process that needs tools of its page, because only a request that declares these tools continues the run.
+    /// an earlier process that needs tools that its page declared, because only a request that declares these tools continues the run.
     ///
     /// `after` is the id of the last chunk that the client received. The client then receives only later chunks. If some events after this
     /// chunk are no longer kept, the client receives the whole run from its beginning.
@@ -308,7 +307,7 @@ impl UiServer {
         let known = if self.shared.continues_runs && self.shared.open.is_some() {
             let opened = self.shared.thread(scope, thread).await?;
             self.continue_unfinished(scope, &opened, None).await?;
-            // The run needs tools of its page. It cannot continue before a request declares these tools, so the response is empty.
+            // The run cannot continue before a request declares the tools of its page, so the response is empty.
             if opened.assistant.unfinished_run().is_some() && !opened.is_busy() {
                 return Ok(response::empty());
             }
@@ -318,7 +317,7 @@ impl UiServer {
             known
         };
         let mut request = UiRequest::new(thread);
-        // The page that reconnects is most likely the page that began the run, so it supports the same version.
+        // The page that reconnects is most likely the page that began the run, so it supports the same version of AG-UI.
         request.is_current = known.is_current();
         self.attach_to(&known, protocol, &request, after)
     }

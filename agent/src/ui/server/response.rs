@@ -19,7 +19,6 @@ use tokio::sync::mpsc::Receiver;
 use super::super::{UiProtocol, UiRequestError};
 use crate::tool::BoxFuture;
 
-/// Returns the response that streams a run.
 pub(super) fn stream(protocol: UiProtocol, body: UiBody) -> Response<UiBody> {
     response(StatusCode::OK, protocol.headers(), body)
 }
@@ -103,7 +102,6 @@ impl UiBody {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Returns a comment once the stream was idle for the time in `keep_alive`.
     fn poll_keep_alive(&mut self, cx: &mut Context<'_>) -> Poll<Bytes> {
         let Some((after, wait)) = &mut self.keep_alive else { return Poll::Pending };
         let wait = wait.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -139,8 +137,7 @@ impl Stream for UiBody {
             }
             Poll::Ready(None) => {
                 self.live = None;
-                // A reader that was cut off gets an error, because a stream that just ends would look
-                // complete.
+                // A reader that was cut off gets an error, because a stream that just ends would look complete.
                 let cut = self.is_cut.swap(false, Ordering::AcqRel);
                 Poll::Ready(self.protocol.filter(|_| cut).map(cut_chunk))
             }
@@ -178,7 +175,6 @@ impl fmt::Debug for UiBody {
     }
 }
 
-/// Returns the last chunk for a reader that was too slow.
 fn cut_chunk(protocol: UiProtocol) -> Bytes {
     const TEXT: &str = "The connection was too slow. Reconnect to read the rest.";
     let chunk = match protocol {

@@ -14,7 +14,6 @@ pub(super) struct UiLimits {
     pub(super) body: usize,
     /// Maximum number of active runs of one caller.
     pub(super) runs: usize,
-    /// Maximum number of readers of one run.
     pub(super) readers: usize,
     /// Maximum number of threads in memory. Threads with an active run or a reader are kept even above this number.
     pub(super) threads: usize,

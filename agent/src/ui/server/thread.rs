@@ -39,7 +39,6 @@ pub(super) struct ThreadState {
     pub(super) run_id: Option<Arc<str>>,
     /// Whether the client that began the run speaks the current version of AG-UI.
     pub(super) is_current: bool,
-    /// The tools that the page declared for the run.
     pub(super) client_tools: Option<ClientTools>,
     pub(super) suspended: Option<SuspendedRun>,
     /// The kind of the error that ended the run. The last event does not contain this kind.
@@ -47,11 +46,10 @@ pub(super) struct ThreadState {
     readers: Vec<LiveReader>,
     /// Readers that were disconnected before their encoders had read all earlier events.
     ended: Vec<LiveReader>,
-    /// The ids of all connected readers, including those that are not in `readers` because an event is being
-    /// sent to them.
+    /// The ids of all connected readers, including those that are not in `readers` because an event is being sent to them.
     connected: BTreeSet<u64>,
     next_reader: u64,
-    /// Increased when a reader connects, so that the timer that cancels a run without readers notices the new reader.
+    /// Increased when a reader connects, so that the timer in `leave` does not cancel the run of a reader that came back.
     pub(super) attendance: u64,
     /// The run and turn of messages, by the address of the message.
     labels: HashMap<usize, MessageLabel>,
@@ -62,8 +60,7 @@ pub(super) struct ThreadState {
     last_used: Instant,
 }
 
-/// The run and turn that a message comes from. The label keeps the message alive, so that no other message can
-/// get its address.
+/// The run and turn that a message comes from. The label keeps the message alive, so that no other message can get its address.
 #[derive(Clone)]
 pub(super) struct MessageLabel {
     pub(super) run_id: Arc<str>,
@@ -74,7 +71,7 @@ pub(super) struct MessageLabel {
 pub(super) struct LiveReader {
     pub(super) id: u64,
     pub(super) protocol: UiProtocol,
-    /// The encoder, or `None` while it encodes earlier events outside of the lock.
+    /// `None` while the encoder reads earlier events outside of the lock.
     encoder: Option<UiEncoder>,
     /// The events that arrived while `encoder` was `None`.
     backlog: Vec<Arc<Event>>,
@@ -83,7 +80,7 @@ pub(super) struct LiveReader {
 }
 
 impl LiveReader {
-    /// Sends chunks. Returns `false` if the reader has disconnected or is too slow.
+    /// Returns `false` if the reader has disconnected or is too slow.
     fn send(&self, chunks: &[UiChunk], end_mark: &str) -> bool {
         let mut text: String = chunks.iter().map(UiChunk::to_sse).collect();
         text.push_str(end_mark);
@@ -102,7 +99,6 @@ impl LiveReader {
 }
 
 impl LiveReader {
-    /// Closes all open parts, and ends the response.
     fn finish(mut self, code: &str) {
         let mut chunks = Vec::new();
         if let Some(encoder) = &mut self.encoder {
@@ -116,7 +112,7 @@ impl LiveReader {
 /// The next step for a reader whose encoder has read the log to its end.
 pub(super) enum AttachStep {
     Live,
-    /// More events arrived while the encoder read the log. The encoder has to read these events.
+    /// The encoder has to read these events, which arrived while the encoder read the log.
     More(UiEncoder, Vec<Arc<Event>>),
     /// The response was ended while the encoder read the log. The encoder has to read these last events.
     Over(UiEncoder, Vec<Arc<Event>>),
@@ -181,7 +177,6 @@ impl UiThread {
         state.handle.clone().filter(|_| state.is_busy)
     }
 
-    /// Returns the time since which the thread is idle. Returns `None` while the thread has a run or a reader.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let state = self.lock();
         (!state.is_busy && state.connected.is_empty()).then_some(state.last_used)
@@ -213,7 +208,7 @@ impl UiThread {
         self.lock().suspended.clone()
     }
 
-    /// Marks the thread as busy until the reservation is dropped or handed to a run. Fails if the thread is already busy.
+    /// Marks the thread as busy until the reservation is dropped or handed to a run.
     pub(super) fn reserve(self: &Arc<Self>) -> Result<Reservation, UiRequestError> {
         let mut state = self.lock();
         if std::mem::replace(&mut state.is_busy, true) {
@@ -224,8 +219,7 @@ impl UiThread {
         Ok(Reservation { thread: self.clone(), is_kept: false })
     }
 
-    /// Records an event, and sends it to all readers. Does nothing for an event of a sub-agent that encoders ignore. Returns whether the
-    /// queue of any reader is more than half full.
+    /// Records an event, and sends it to all readers. Returns whether the queue of any reader is more than half full.
     pub(super) fn publish(&self, event: &Arc<Event>) -> bool {
         if !event.is_own() && !is_shown_of_child(&event.kind) {
             return false;
@@ -309,7 +303,6 @@ impl UiThread {
         drop((log, gone));
     }
 
-    /// Ends the responses of the readers.
     pub(super) fn disconnect(&self, code: &str) {
         let mut state = self.lock();
         state.closing = Some(code.to_owned());
@@ -324,8 +317,8 @@ impl UiThread {
         }
     }
 
-    /// Makes a reader live if its encoder has read all events so far. Otherwise returns the encoder with the events that it still has to
-    /// read: as [`Over`](AttachStep::Over) if the reader's response was ended meanwhile, or else as [`More`](AttachStep::More).
+    /// Lets a reader follow the run if its encoder has read all events so far. Otherwise returns the encoder with the events that it still
+    /// has to read.
     pub(super) fn go_live(&self, id: u64, encoder: UiEncoder) -> AttachStep {
         let mut state = self.lock();
         let Some(reader) = state.readers.iter_mut().find(|reader| reader.id == id) else {
@@ -353,12 +346,10 @@ impl UiThread {
         self.disconnect("incomplete");
     }
 
-    /// Takes the log of the last run, to make room for a new run.
     pub(super) fn take_log(&self) -> ReplayLog {
         std::mem::replace(&mut self.lock().log, ReplayLog::new(self.max_log))
     }
 
-    /// Waits until no run is active, at most for this time.
     pub(super) async fn until_settled(&self, at_most: Duration) {
         let settled = async {
             loop {
@@ -413,7 +404,6 @@ impl ThreadState {
         self.is_busy
     }
 
-    /// Returns whether the run can still be read: it is active, is suspended, or ended less than [`KEPT`] ago.
     pub(super) fn is_readable(&self) -> bool {
         let is_recent = self.last_used.elapsed() < KEPT;
         !self.log.is_empty() && (self.is_busy || self.suspended.is_some() || is_recent)
@@ -435,7 +425,7 @@ impl Reservation {
         &self.thread
     }
 
-    /// Hands the thread over to its run, whose driver settles the thread.
+    /// Hands the thread over to the task that drives the run, which settles the thread at the end.
     pub(super) fn keep(mut self) {
         self.is_kept = true;
     }

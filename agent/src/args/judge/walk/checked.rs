@@ -10,7 +10,7 @@ use crate::args::signature::signature;
 use crate::args::text::{MAX_VALUE, cut, push_segment};
 use serde_json::Value;
 
-/// Maximum length, in characters, of a schema's signature or of a list of names in a message.
+/// Maximum length, in characters, of the description of a schema or of a list of names in a message.
 const MAX_WORDS: usize = 120;
 
 impl<'w> Walk<'w, '_> {
@@ -30,8 +30,8 @@ impl<'w> Walk<'w, '_> {
         self.found = before.and(own);
         let graph = self.graph;
         let verdict = if own.count > 0 && own.non_schema_coercion {
-            // A value that has issues cannot be coerced, and a check may fail for this reason. Coercion does not change which
-            // keys are given, so checks of the given keys are reliable, unless a null may become absent.
+            // A value that has issues cannot be coerced, and a check may fail for this reason. Coercion does not change which keys are
+            // given, so checks of the given keys are reliable, unless a null may become absent.
             if doc.has_null_entry() {
                 return;
             }
@@ -88,7 +88,7 @@ impl<'w> Walk<'w, '_> {
     }
 }
 
-/// Returns the node of the property to which a pointer leads from an object; `None` if the pointer leads further or to no
+/// Returns the node of the property to which a JSON pointer leads. Returns `None` unless the pointer has one segment that names a
 /// property.
 fn named(graph: &Graph, base: NodeId, pointer: &str) -> Option<NodeId> {
     let NodeKind::Object(object) = graph.kind(graph.unchecked(base)) else { return None };
@@ -197,7 +197,7 @@ impl<'x> CheckJudge<'x> {
         Walk::count(self.shared, node, doc).count == 0
     }
 
-    /// Adds all issues of a value at a node. `why` says why the node applies, and is added to each issue.
+    /// Adds all issues of a value at a schema node. `why` says why the node applies, and is added to each issue.
     fn fit(&self, node: NodeId, doc: &'x Doc<'_>, why: Option<&str>, verdict: &mut CheckSummary) {
         let mut issues = Vec::new();
         let mut walk = Walk::new(self.shared, self.collect.then_some(&mut issues));

@@ -1,4 +1,4 @@
-//! Tagged, externally tagged and untagged alternatives.
+//! Compares a value with the alternatives of tagged, externally tagged and untagged enums.
 
 use super::{Walk, WalkSegment, WalkSummary};
 use crate::args::document::{Doc, Shape};
@@ -44,9 +44,8 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Reports the key that was probably sent in place of the tag: a key that is similar to the tag, or a key whose value is the name of a
-    /// variant. If the object has only one key, this key may also be the name of a variant, or its value may be an object with the tag.
-    /// Without the tag, the variant is not known, so the other keys are not checked. Does nothing if unknown keys are accepted.
+    /// Reports the key that was probably sent in place of the tag. Without the tag, the variant is not known, so the other keys are not
+    /// checked. Does nothing if unknown keys are accepted.
     fn misspelled_tag(&mut self, tag: &'w str, variants: &[(String, NodeId)], doc: &'w Doc<'_>) {
         let Shape::Object(entries) = &doc.shape else { return };
         let unknown = self.graph.options.unknown_keys();

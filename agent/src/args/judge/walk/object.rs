@@ -1,5 +1,5 @@
-//! Walks objects. Issues are in this order: unknown keys as they were sent, parameters as declared, map entries as they were sent, and the
-//! number of entries.
+//! Compares an object with its schema. Issues are in this order: unknown keys as they were sent, parameters as declared, map entries as
+//! they were sent, and the number of entries.
 
 use super::{Walk, WalkSegment};
 use crate::args::document::{Doc, Document, Shape};
@@ -125,8 +125,8 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Advises to send the inner value alone, if the only unknown key of an object is also its only key, and its value is an object with
-    /// entries that would fit in place of the outer object. Does nothing at the root.
+    /// Advises to send the inner object alone, if the outer object has only one key, which is unknown, and the inner object would fit in
+    /// place of the outer. Does nothing at the root.
     fn around(&mut self, object: &'w ObjectSpec, entries: &'w [(Cow<'_, str>, Doc<'_>)], unknown: &[&str]) {
         let ([(_, inner)], [_], false) = (entries, unknown, self.path.is_empty() || self.out.is_none())
         else {
@@ -144,9 +144,9 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Returns the key that probably stands for the missing parameter, and marks the issue about the key as one that can be corrected. The
-    /// key must be the only unknown key, and only one required parameter may be missing. The value must fit this parameter, and must not
-    /// be a filler such as `none`. No other parameter that was not given may have a name similar to the key.
+    /// Returns the only unknown key, if it was probably meant for the only missing parameter. Its value must fit this parameter, and must
+    /// not be a filler such as `none`. The key must not resemble another parameter that was not given. The issue about the key is marked
+    /// as one that the corrected call fixes.
     fn perhaps_meant(
         &mut self,
         rules: &ObjectRules<'w>,
@@ -206,9 +206,8 @@ impl<'w> Walk<'w, '_> {
         });
     }
 
-    /// Checks a parameter that was given once.
     pub(in crate::args::judge) fn parameter(&mut self, prop: &'w Prop, key: &'w str, doc: &'w Doc<'_>) {
-        // Most parameters of a refused call fit exactly. A scan finds this faster than a walk.
+        // Most parameters of a refused call fit exactly, which a scan of their text finds faster.
         if self.out.is_some() && doc.fits_exactly(self.graph, prop.node) {
             return;
         }
@@ -244,7 +243,6 @@ impl<'w> Walk<'w, '_> {
         self.secret = secret;
     }
 
-    /// Checks a map entry whose key was sent only once.
     pub(in crate::args::judge) fn entry(&mut self, node: NodeId, key: &'w str, doc: &'w Doc<'_>) {
         self.below(WalkSegment::Key(key), |walk| walk.check(node, doc));
     }
@@ -252,14 +250,13 @@ impl<'w> Walk<'w, '_> {
 
 const LEAVE_OUT: &str = " optional: leave it out if there is none";
 
-/// Returns whether a value looks like a filler for an absent value: a text such as `none`, or a container that contains only fillers.
-/// A key that is a word of the node has a meaning, so its object is not a filler.
+/// Returns whether a value looks like a filler for an absent value: a text such as `none`, or a container that contains only fillers. An
+/// object whose only key is an enum value, such as `{"Newest": {}}`, is not a filler.
 pub(crate) fn says_nothing(graph: &Graph, id: NodeId, doc: &Doc<'_>) -> bool {
     is_nothing(graph, Some(id), doc)
 }
 
-/// Returns whether a value looks like a filler for an absent value, as [`says_nothing`] does. `id` is the node of the value, if it has
-/// one.
+/// Implements [`says_nothing`]. `id` is `None` if the schema does not describe the value.
 fn is_nothing(graph: &Graph, id: Option<NodeId>, doc: &Doc<'_>) -> bool {
     match &doc.shape {
         Shape::Text(text) => is_filler(text) || is_empty_json(graph, id, text),
@@ -278,13 +275,11 @@ fn is_nothing(graph: &Graph, id: Option<NodeId>, doc: &Doc<'_>) -> bool {
     }
 }
 
-/// Returns whether a text is the JSON of an object or array that is a filler for an absent value.
 fn is_empty_json(graph: &Graph, id: Option<NodeId>, text: &str) -> bool {
     text.trim_start().starts_with(['{', '['])
         && Document::parse(text).is_ok_and(|document| is_nothing(graph, id, &document.root))
 }
 
-/// Returns whether a text is a usual word for an absent value.
 fn is_filler(text: &str) -> bool {
     ["", "null", "none", "nil", "undefined", "n/a"].iter().any(|word| text.trim().eq_ignore_ascii_case(word))
 }

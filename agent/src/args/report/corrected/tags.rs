@@ -1,5 +1,5 @@
-//! Corrects tagged objects with a misplaced tag. The name of the variant is a key, a value under another key, or a
-//! text without an object.
+//! Corrects objects of tagged enums whose tag is misplaced: the name of the variant is a key, a value under another key, or a text without
+//! an object.
 
 use super::Correction;
 use crate::args::plan::{NodeId, NodeKind};

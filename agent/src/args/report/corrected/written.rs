@@ -7,7 +7,6 @@ use crate::args::text::{is_plain, push_json};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// An entry of a corrected object.
 pub(super) struct NewEntry<'k> {
     pub(super) key: &'k str,
     /// The key as JSON with its colon, if it is the key of a property without aliases.
@@ -17,14 +16,12 @@ pub(super) struct NewEntry<'k> {
 }
 
 impl<'k> NewEntry<'k> {
-    /// Creates an entry. `prop` is the property of the key, if there is one.
     pub(super) fn new(key: &'k str, prop: Option<&'k Prop>, value: Cow<'k, str>) -> NewEntry<'k> {
         let written = prop.filter(|prop| prop.aliases.is_empty()).map(|prop| prop.token.text());
         NewEntry { key, written, value }
     }
 }
 
-/// Sets the value of an entry, or adds the entry at the end.
 pub(super) fn put<'k>(entries: &mut Vec<NewEntry<'k>>, key: &'k str, value: Cow<'k, str>) {
     match entries.iter_mut().find(|known| known.key == key) {
         Some(known) => known.value = value,
@@ -74,12 +71,11 @@ fn is_shortest(decimal: &str) -> bool {
     rounding::is_safe(decimal) && !digits.starts_with("0.0") && !digits.ends_with('0') && digits.contains('.')
 }
 
-/// Returns whether a text is the value as `serde_json` writes it.
 pub(super) fn is_canonical(text: &str, doc: &Doc<'_>) -> bool {
     after_canonical(text, doc) == Some("")
 }
 
-/// Returns the rest of a text that begins with the value in canonical form; `None` for any other text.
+/// Returns the text after the value, if the text begins with the value as `serde_json` writes it.
 fn after_canonical<'t>(text: &'t str, doc: &Doc<'_>) -> Option<&'t str> {
     match &doc.shape {
         Shape::Array(items) => {

@@ -1,5 +1,5 @@
-//! Answers calls in the usual form without `rmcp`, which reads each message several times and serves each request as a separate
-//! connection. `rmcp` answers all other messages that [`Envelope`] can read, including messages with faults.
+//! Answers well-formed tool calls without `rmcp`, which reads each message several times and serves each request as a separate connection.
+//! `rmcp` answers all other messages that [`Envelope`] can read.
 
 use super::super::catalogue::ToolCatalogue;
 use super::super::request_info::{DirectRequest, RequestInfo, RequestOrigin};
@@ -29,19 +29,17 @@ const MAX_EVENTS: usize = 16;
 /// The time without an event after which a comment is sent, so that proxies keep the connection open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const VERSION_HEADER: &str = "mcp-protocol-version";
-/// The key of the version in the metadata of a request.
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 
 type CallResult = Result<CallToolResponse, ErrorData>;
 
-/// A call that is answered without `rmcp`.
 pub(super) struct DirectCall {
     call: UsualCall,
     version: ProtocolVersion,
 }
 
-/// Returns the call if the server can answer the call without `rmcp`. It can if the message and the headers have the usual form and, in the
-/// newer version, no tool has parameters that are sent in headers.
+/// Returns the call if it can be answered without `rmcp`. `rmcp` answers calls with unusual headers and, in the newer protocol versions,
+/// all calls if a tool has parameters that are sent in headers.
 pub(super) fn call(
     envelope: &Envelope<'_>,
     headers: &HeaderMap,
@@ -86,8 +84,8 @@ fn only(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&HeaderValue> {
     values.next().filter(|_| values.next().is_none())
 }
 
-/// Returns whether the client sends JSON, and accepts both forms of an answer: JSON and an event stream. If `Accept` has parameters, such
-/// as `q`, returns `false`, and `rmcp` reads the header.
+/// Returns whether the client sends JSON, and accepts both JSON and an event stream. Returns `false` if `Accept` has parameters such as
+/// `q`, so that `rmcp` reads the header.
 fn takes_and_sends_json(headers: &HeaderMap) -> bool {
     let text = |name| only(headers, name).and_then(|value| value.to_str().ok());
     let (Some(sent), Some(accepted)) = (text(CONTENT_TYPE), text(ACCEPT)) else { return false };
@@ -98,7 +96,7 @@ fn takes_and_sends_json(headers: &HeaderMap) -> bool {
         && accepts("text/event-stream")
 }
 
-/// A guard that cancels its token when it is dropped. When the client disconnects, the guard is dropped with the request or its response.
+/// A guard that cancels the call when it is dropped. It is dropped with the request or its response when the client disconnects.
 struct GoneClient(CancelToken);
 
 impl Drop for GoneClient {
@@ -146,7 +144,6 @@ impl HttpService {
     }
 }
 
-/// Returns the HTTP status and the answer to a call, in the form of the protocol version.
 fn answer_to(
     id: RequestId,
     version: &ProtocolVersion,
@@ -252,7 +249,6 @@ mod tests {
         ("mcp-name", "x"),
     ];
 
-    /// Returns whether a request is answered without `rmcp`.
     fn is_direct(body: &str, headers: &[(&str, &str)]) -> bool {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
@@ -318,7 +314,6 @@ mod tests {
                 "{version}"
             );
         }
-        // A name in Base64, and a name with characters beyond ASCII.
         for name in ["=?base64?eA==?=", "é"] {
             let mut headers = HEADERS.to_vec();
             headers[4].1 = name;

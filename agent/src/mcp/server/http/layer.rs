@@ -103,7 +103,6 @@ mod tests {
     use http_body_util::{BodyExt, Full};
     use std::convert::Infallible;
 
-    /// A body of the application that panics.
     struct BrokenBody;
 
     impl Body for BrokenBody {
@@ -131,7 +130,6 @@ mod tests {
         }
     }
 
-    /// An application that returns the body of the request.
     #[derive(Clone)]
     struct Echo;
 

@@ -18,7 +18,7 @@ use tower_layer::Layer;
 /// Maximum time to send the last responses after the server was stopped.
 const LAST_RESPONSES: Duration = Duration::from_secs(1);
 
-/// Binds the address. Returns the URL for clients, and the future that serves the connections.
+/// Returns the URL for clients, and the future that serves the connections.
 pub(crate) async fn bind(
     layer: HttpLayer,
     address: SocketAddr,
@@ -29,7 +29,6 @@ pub(crate) async fn bind(
     Ok((url, serving))
 }
 
-/// Serves until the handle shuts down the server. Errors of single connections are logged.
 async fn run(listener: TcpListener, layer: HttpLayer, url: String) {
     tracing::info!(url, "the MCP server accepts connections");
     let (handle, connections) = (layer.handle(), layer.connections());
@@ -53,7 +52,7 @@ async fn serve(stream: TcpStream, layer: HttpLayer, handle: ServerHandle) {
     drive(connection, http1::Connection::graceful_shutdown, ending).await;
 }
 
-/// The application behind the built-in listener. It responds with 404 to every request.
+/// The application behind the built-in listener.
 #[derive(Clone, Copy)]
 struct NotFoundService;
 

@@ -78,7 +78,7 @@ pub(super) fn document(status: StatusCode, value: &impl serde::Serialize) -> Ser
     response(status, "application/json", serde_json::to_vec(value).unwrap_or_default())
 }
 
-/// Returns a response with a JSON-RPC error. `id` is the JSON of the request's id. Without an id, the id of the error is `null`.
+/// Returns a response with a JSON-RPC error. Without an `id`, the id of the error is `null`.
 pub(super) fn rpc_error(
     status: StatusCode,
     id: Option<&RawValue>,
@@ -116,7 +116,6 @@ pub(crate) struct Envelope<'a> {
     error: Option<IgnoredAny>,
 }
 
-/// The parameters that this server reads before `rmcp` receives the message.
 #[derive(Deserialize)]
 struct EnvelopeParams<'a> {
     #[serde(borrow)]
@@ -133,7 +132,7 @@ struct EnvelopeParams<'a> {
     state: Option<&'a RawValue>,
 }
 
-/// A call in the usual form of the protocol, without its arguments.
+/// A well-formed `tools/call` request, without its arguments.
 pub(crate) struct UsualCall {
     pub(crate) id: RequestId,
     pub(crate) tool: String,
@@ -141,7 +140,6 @@ pub(crate) struct UsualCall {
 }
 
 impl From<UsualCall> for ClientJsonRpcMessage {
-    /// Creates the message for `rmcp`, without arguments.
     fn from(call: UsualCall) -> Self {
         let mut request = CallToolRequest::new(CallToolRequestParams::new(call.tool));
         request.extensions.insert(call.meta);
@@ -149,11 +147,9 @@ impl From<UsualCall> for ClientJsonRpcMessage {
     }
 }
 
-/// The code and text of the error for a malformed message.
 pub(crate) struct MalformedMessage(pub(crate) ErrorCode, pub(crate) &'static str);
 
 impl<'a> Envelope<'a> {
-    /// Parses a message. Fails if the JSON is invalid, deeper than [`MAX_DEPTH`] or not a message of JSON-RPC.
     pub(crate) fn read(body: &'a [u8]) -> Result<Self, MalformedMessage> {
         if is_deeper(body, MAX_DEPTH) {
             return Err(MalformedMessage(ErrorCode::ParseError, "Parse error: nested too deep"));
@@ -172,15 +168,11 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// Returns the text of the arguments, if the message is a call with arguments.
     pub(crate) fn arguments(&self) -> Option<&'a str> {
         self.params.as_ref().filter(|_| self.is_call())?.arguments.map(RawValue::get)
     }
 
-    /// Returns the answers and the state that a client sends when it repeats a call that asked questions, if the message contains any.
-    ///
-    /// # Errors
-    /// Fails if the answers are not an object, or the state is not a text.
+    /// Returns the answers and the state that a client sends when it repeats a call that asked the user questions.
     pub(crate) fn answers(&self) -> Result<Option<SentAnswers>, MalformedMessage> {
         let Some(params) = self.params.as_ref().filter(|_| self.is_call()) else { return Ok(None) };
         if params.answers.is_none() && params.state.is_none() {
@@ -196,7 +188,7 @@ impl<'a> Envelope<'a> {
         }))
     }
 
-    /// Returns the call, if the message is a call in the usual form. `rmcp` reads all other messages, malformed calls included.
+    /// Returns the call, if the message is a well-formed call. `rmcp` reads all other messages, including malformed calls.
     pub(crate) fn call(&self) -> Option<UsualCall> {
         let params = self.params.as_ref().filter(|_| self.is_call())?;
         let is_usual = self.jsonrpc?.get() == "\"2.0\""
@@ -215,12 +207,10 @@ impl<'a> Envelope<'a> {
         self.method.as_deref() == Some(CALL)
     }
 
-    /// Returns whether the request begins a session of the older versions.
     pub(super) fn is_initialize(&self) -> bool {
         self.method.as_deref() == Some("initialize") && self.id.is_some()
     }
 
-    /// Returns the id of the request that the message cancels, if the message is a cancellation.
     pub(super) fn cancelled_request(&self) -> Option<RequestId> {
         let is_notification = self.method.as_deref() == Some("notifications/cancelled") && self.id.is_none();
         let params = self.params.as_ref().filter(|_| is_notification)?;
@@ -228,7 +218,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// Returns the message without the arguments of a call, because `rmcp` writes whole messages to its log. Returns `None` if the message
-    /// cannot contain arguments. A message with an unknown method may be a misspelled call, so only `_meta` is kept of its parameters.
+    /// cannot contain arguments. A message with an unknown method may be a misspelled call, so it keeps only `_meta` of its parameters.
     /// `kept` receives the name of the tool and the arguments, and returns those arguments that `rmcp` compares with headers.
     pub(crate) fn without_arguments(&self, kept: impl FnOnce(&str, &str) -> Option<Value>) -> Option<String> {
         let method = self.method.as_deref()?;
@@ -266,7 +256,6 @@ impl<'a> Envelope<'a> {
         Some(out)
     }
 
-    /// Returns the protocol version in the body of the request, if any.
     pub(super) fn version(&self) -> Option<String> {
         #[derive(Deserialize)]
         struct RequestMeta<'a> {
@@ -279,7 +268,6 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Appends a member to the object at the end of `out`. Appends nothing if there is no value.
 fn push_member(out: &mut String, key: &str, json: Option<&str>) {
     let Some(json) = json else { return };
     let separator = if out.ends_with('{') { "\"" } else { ",\"" };
@@ -332,7 +320,7 @@ mod tests {
             (r#"{"id":1,"method":"a","method":"b"}"#, -32600),
             (r#"{"id":1,"method":"tools/call","params":{"name":"x"}}"#, 0),
             (r#"{"id":1,"method":"tools/call","params":"x"}"#, -32600),
-            // Of duplicate arguments, it is unknown which ones are meant, so the message is malformed.
+            // Duplicate arguments are ambiguous, so the message is malformed.
             (
                 r#"{"id":1,"method":"tools/call","params":{"name":"x","arguments":{},"arguments":{"a":1}}}"#,
                 -32600,

@@ -67,7 +67,6 @@ impl HttpService {
         Self { shared, protocol: Arc::new(protocol) }
     }
 
-    /// Responds to a request, even if the code that handles the request panics.
     async fn respond<B>(self, request: Request<B>) -> ServerResponse
     where
         B: Body + Send + 'static,
@@ -81,7 +80,6 @@ impl HttpService {
         })
     }
 
-    /// Checks a request and dispatches it. This function itself answers rejected requests and requests for the metadata document.
     async fn check_and_dispatch<B>(self, request: Request<B>) -> ServerResponse
     where
         B: Body + Send + 'static,
@@ -109,7 +107,7 @@ impl HttpService {
         }
     }
 
-    /// Determines the caller and its tools, and reads the body. The error is the response that rejects the request.
+    /// Determines the caller and its tools, and reads the body.
     async fn admit<B>(
         &self,
         head: Parts,
@@ -142,7 +140,6 @@ impl HttpService {
         Ok((admitted, head, body))
     }
 
-    /// Authenticates the caller and loads its tools.
     async fn authenticate(&self, head: &Parts) -> Result<AdmittedRequest, Box<ServerResponse>> {
         let caller = match &self.shared.authenticator {
             None => self.shared.local.clone(),
@@ -160,7 +157,6 @@ impl HttpService {
         self.shared.load(caller).await.map_err(|failure| Box::new(self.failure_response(&failure)))
     }
 
-    /// Returns the response to a request that the authenticator refused. It contains a challenge, unless the authenticator was unavailable.
     fn rejection(&self, refusal: &AuthRefusal) -> ServerResponse {
         let (mut response, mut challenge) = match refusal {
             AuthRefusal::Unauthorized { scope, error } => (
@@ -210,7 +206,7 @@ impl HttpService {
         Some(response)
     }
 
-    /// Rejects a malformed message, answers a call in the usual form directly, and passes any other message to `rmcp`.
+    /// Rejects a malformed message, answers a well-formed call directly, and passes any other message to `rmcp`.
     async fn dispatch(&self, mut admitted: AdmittedRequest, head: Parts, body: Bytes) -> ServerResponse {
         let session = SessionId::of(&head.headers);
         let (rest, id, is_initialize) = match Envelope::read(&body) {
@@ -255,7 +251,7 @@ impl HttpService {
             response.headers_mut().insert(SESSION, session);
         }
         if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-            // If JSON is not a message of the protocol, `rmcp` responds with a text of its deserializer. The following response replaces
+            // If JSON is not a message of the protocol, `rmcp` responds with an error text of its deserializer. This response replaces
             // that text.
             let text = "Invalid request: not a message of the protocol";
             return rpc_error(StatusCode::BAD_REQUEST, id, ErrorCode::InvalidRequest, text, None);
@@ -265,7 +261,7 @@ impl HttpService {
 }
 
 tokio::task_local! {
-    /// The current request. `rmcp` creates a handler without arguments, so the handler is created from this value.
+    /// The current request. `rmcp` creates a handler without arguments, so the handler takes the request from here.
     static ADMITTED: Arc<AdmittedRequest>;
 }
 
@@ -273,8 +269,8 @@ fn forbidden(text: &str) -> ServerResponse {
     rpc_error(StatusCode::FORBIDDEN, None, ErrorCode::Forbidden, text, None)
 }
 
-/// Returns the error for a request that names the same older version in its header and in its body. Only requests of 2026-07-28 and later
-/// may name a version in the body. `rmcp` would accept the request as a request of the older form, so this function reports the error.
+/// Returns an error for a request whose header and body both name the same older protocol version. Only requests of 2026-07-28 and later
+/// may name a version in the body, but `rmcp` would accept the request.
 fn old_version(envelope: &Envelope<'_>, head: &Parts) -> Option<ServerResponse> {
     let in_header = head.headers.get("mcp-protocol-version")?.to_str().ok()?;
     if *in_header >= *ProtocolVersion::V_2026_07_28.as_str() {

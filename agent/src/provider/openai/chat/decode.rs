@@ -32,7 +32,7 @@ pub(super) struct ChatDecoder {
     text: Option<usize>,
     thinking: Option<usize>,
     calls: Vec<OpenCall>,
-    /// The last call with each id (`by_id`) and with each index (`by_index`), as its position in `calls`.
+    /// The position in `calls` of the last call with each id, and with each index.
     by_id: HashMap<String, usize>,
     by_index: HashMap<u64, usize>,
     parts: usize,
@@ -50,9 +50,9 @@ pub(super) struct ChatDecoder {
 struct OpenCall {
     id: String,
     name: String,
-    /// The server's index of the call, once a piece contains an index. Some servers leave the index out of the first piece.
+    /// The server's index of the call. Some servers leave the index out of the first piece.
     index: Option<u64>,
-    /// The index of the call's part, once the name is known and the start of the call was emitted.
+    /// The index of the call's part, once the start of the call was emitted.
     content_index: Option<usize>,
     /// Arguments that arrived before the name.
     early: String,
@@ -61,8 +61,7 @@ struct OpenCall {
 }
 
 impl ChatDecoder {
-    /// Decodes a chunk with deltas of text, of thinking or of the arguments of a started call: the most frequent event. Returns `false`,
-    /// and changes nothing, for every other event.
+    /// Decodes a [`ChatChunk`], the most frequent event. Returns `false`, and changes nothing, for every other event.
     fn frequent_event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> bool {
         let Some(chunk) = frequent::read::<ChatChunk<'_>>(event) else { return false };
         let begins = !self.is_started && (has_text(chunk.id.as_ref()) || has_text(chunk.model.as_ref()));
@@ -159,7 +158,6 @@ impl ChatDecoder {
         }
     }
 
-    /// Decodes a whole message, or a piece of a message.
     fn message(&mut self, message: &Value, is_whole: bool, out: &mut Vec<ModelEvent>) {
         let thinking = THINKING_FIELDS.iter().find_map(|field| Some((*field, some_text(message, field)?)));
         let details = message.get("reasoning_details").and_then(Value::as_array);
@@ -221,7 +219,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Decodes a typed part of a content that is a list.
+    /// Decodes an item of a `content` that is a list.
     fn part(&mut self, part: &Value, out: &mut Vec<ModelEvent>) {
         match text(part, "type") {
             Some("text" | "output_text") => self.emit_text(text(part, "text").unwrap_or_default(), out),
@@ -293,8 +291,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Decodes a call, or a piece of the call that [`find_call`](Self::find_call) returns. The first id and the first name that are not
-    /// empty are kept. A call of another kind than a function becomes an opaque part.
+    /// Decodes a call or a piece of a call. A call of another kind than a function becomes an opaque part.
     fn call(&mut self, piece: &Value, index: Option<u64>, out: &mut Vec<ModelEvent>) {
         if !matches!(text(piece, "type"), None | Some("" | "function"))
             && piece.get("function").is_none_or(Value::is_null)
@@ -386,7 +383,6 @@ impl ChatDecoder {
         at
     }
 
-    /// Emits the refusal, state and usage that were held back.
     fn emit_held_back(&mut self, out: &mut Vec<ModelEvent>) {
         if !self.refusal.is_empty() {
             let part = Part::refusal(std::mem::take(&mut self.refusal));
@@ -516,7 +512,6 @@ fn merge_detail(list: &mut Vec<Value>, piece: &Value) {
     }
 }
 
-/// Merges a piece into a message's audio. The fields `data` and `transcript` are appended, all others are replaced.
 fn merge_audio(known: &mut JsonObject, more: &JsonObject) {
     for (key, value) in more.iter().filter(|(_, value)| !value.is_null()) {
         match (known.get_mut(key), value) {

@@ -21,7 +21,7 @@ use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::schema::Dialect;
 use crate::tool::dialect::written_tools;
 
-/// The fields of a reply's message that contain state of the server. They are sent back unchanged; annotations and audio are not sent.
+/// Fields of a reply that hold the server's state and are sent back unchanged. Annotations and audio are not sent back.
 const ECHOED: [&str; 3] = ["reasoning_details", "extra_content", "thought_signature"];
 
 /// Maximum number of stop sequences that OpenAI accepts.
@@ -45,7 +45,6 @@ struct Encoder<'a> {
     request: &'a ModelRequest,
 }
 
-/// Returns the role of the system prompt for a model.
 pub(super) fn system_role<'a>(compat: &'a Compat, model: &str) -> &'a str {
     match compat.system_role.as_deref() {
         Some(role) => role,
@@ -155,7 +154,6 @@ impl Encoder<'_> {
         Ok(body)
     }
 
-    /// Writes the thinking level to the field that the server has for it. If the server has none, leaves the level out and logs a warning.
     fn thinking(&self, level: Thinking, body: &mut BodyFields) {
         let name = self.model.model.as_str();
         match self.compat.thinking.as_deref() {
@@ -219,7 +217,7 @@ impl Encoder<'_> {
     fn messages(&self) -> Result<Vec<TextSegment>, ModelError> {
         let (messages, model) = (&self.request.messages, self.model);
         let stable = match self.compat.echo_thinking {
-            // Thoughts are sent only until the user's next message, so the text of messages after the user's last message is not stable.
+            // A user message removes the thinking of earlier messages, so the text of messages after the last user message can change.
             EchoThinking::WithinTurn => last_user(messages).unwrap_or_default(),
             EchoThinking::Always | EchoThinking::Never => messages.len(),
         };
@@ -274,8 +272,8 @@ impl Encoder<'_> {
         }
     }
 
-    /// Writes a turn as text, without JSON values, if it has only texts, calls and thoughts that are not sent, and no provider data: the
-    /// frequent case. Returns `false`, and writes nothing, for any other turn.
+    /// Writes a frequent turn directly as text, which is faster than building a JSON value: texts, calls and thinking that is not sent,
+    /// without provider data. Returns `false`, and writes nothing, for any other turn.
     fn push_plain(&self, turn: &WireTurn<'_>, ids: &CallIds, list: &mut WireList<'_>) -> bool {
         let provider = self.model.provider.as_str();
         match &turn.content {
@@ -336,8 +334,8 @@ impl Encoder<'_> {
         true
     }
 
-    /// Writes plain texts as one text, joined by line breaks, because not every server accepts a list. Any other content, and a list that
-    /// was read from a request, is written as a list.
+    /// Writes plain texts as one text, joined by line breaks, because not every server accepts a list. Any other content is written as a
+    /// list, and so is content that was a list in a recorded request.
     fn content(&self, parts: &[Part]) -> Result<Value, ModelError> {
         let provider = self.model.provider.as_str();
         let content = content::content(parts, provider, &RULES, |part| write(part, provider, self.compat))?;
@@ -461,7 +459,7 @@ impl Encoder<'_> {
         }
         wire.insert("content".into(), content);
         let rest = data.and_then(|data| data.get("message"));
-        // In the older form, results have the role `function` and no id of a call, so the id is removed.
+        // Results for the older `function_call` have the role `function` and no call id.
         if rest.and_then(|rest| text(rest, "role")) == Some("function") {
             wire.shift_remove("tool_call_id");
         }
@@ -470,8 +468,7 @@ impl Encoder<'_> {
     }
 }
 
-/// Returns whether the server accepts the id of a call unchanged. `is_own` means that this provider created the id. The limit
-/// `max_call_id` does not apply to an id that the provider created.
+/// Returns whether the server accepts a call id unchanged. If this provider created the id (`is_own`), `max_call_id` does not apply.
 fn has_fine_id(compat: &Compat, id: &str, is_own: bool) -> bool {
     match compat.call_id_length {
         Some(length) => id.len() == length && id.bytes().all(|byte| byte.is_ascii_alphanumeric()),
@@ -479,7 +476,7 @@ fn has_fine_id(compat: &Compat, id: &str, is_own: bool) -> bool {
     }
 }
 
-/// Returns the id of a call in a form that the server accepts. Each `number` gives a different id.
+/// Returns a call id that the server accepts. `number` counts the earlier proposals for this id, which were all in use.
 fn call_id(compat: &Compat, id: &str, is_own: bool, number: u32) -> String {
     if let Some(length) = compat.call_id_length {
         let is_fine = has_fine_id(compat, id, is_own);
@@ -509,8 +506,8 @@ const RULES: WireRules = WireRules {
     foreign_media: ForeignMedia::AfterResults,
 };
 
-/// Returns whether a part is media that must follow its result, because results contain only texts. Media with data of this server
-/// stay in the result.
+/// Returns whether a part is media that is sent after its result, because results contain only texts. Media with provider data of this
+/// server stay in the result.
 fn is_media(part: &Part, provider: &str) -> bool {
     matches!(part.content, Content::Image(_) | Content::Document(_) | Content::Audio(_))
         && part.provider_data_of(provider).is_none()
@@ -518,9 +515,6 @@ fn is_media(part: &Part, provider: &str) -> bool {
 
 /// Writes a part of a content list. Returns `None` for opaque parts of other providers, and for parts that are not content, such as
 /// thinking.
-///
-/// # Errors
-/// Fails when the API does not accept the kind or the media type of the part.
 pub(super) fn write(part: &Part, provider: &str, compat: &Compat) -> Result<Option<Value>, UnsupportedPart> {
     let rest = part.provider_data_of(provider);
     let written = match &part.content {
@@ -575,7 +569,6 @@ fn file(media: &Media, compat: &Compat) -> Result<Value, UnsupportedPart> {
     }
 }
 
-/// Writes audio with the API's name of its format. Only audio in memory is accepted and, with OpenAI's limits, only WAV and MP3.
 fn audio(media: &Media, compat: &Compat) -> Result<Value, UnsupportedPart> {
     let MediaSource::Data(bytes) = &media.source else { return Err("sound behind a URL".into()) };
     let media = if compat.openai_limits {

@@ -1,11 +1,11 @@
-//! The frequent events of Chat Completions.
+//! The most frequent event of a Chat Completions stream, as a type that is parsed without building a JSON value.
 
 use serde::Deserialize;
 
 use crate::provider::frequent::{Nothing, Object, Text};
 
-/// A chunk with a delta of text, thinking or arguments: the most frequent event of a stream. Fields that begin with `_` are not used: some
-/// have no meaning for the reply, and all others must be null.
+/// A chunk with one delta of text, thinking or arguments. Any other chunk fails to parse as this type and is read as a `Value`. Fields
+/// that begin with `_` are unused: they mean nothing for the reply, or they must be null (`Nothing`).
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ChatChunk<'a> {

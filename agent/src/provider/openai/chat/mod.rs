@@ -84,7 +84,6 @@ pub struct Compat {
     pub thinking: Option<Cow<'static, str>>,
     /// Whether the server supports a schema for the reply (`response_format` of type `json_schema`).
     pub json_schema: bool,
-    /// The messages whose thinking is sent back to the model.
     pub(super) echo_thinking: EchoThinking,
     /// The exact length of call ids, in letters and digits. Other ids are replaced. Equal ids have equal replacements.
     pub call_id_length: Option<usize>,
@@ -103,12 +102,10 @@ pub struct Compat {
 /// The messages whose thinking is sent back to the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::provider) enum EchoThinking {
-    /// All messages of the model.
     #[default]
     Always,
-    /// The messages after the user's last message. Thinking of earlier turns is not sent back.
+    /// The messages after the user's last message.
     WithinTurn,
-    /// No message.
     Never,
 }
 

@@ -1,4 +1,4 @@
-//! Parses requests to Chat Completions into neutral requests.
+//! Parses recorded Chat Completions requests, the inverse of `encode`.
 
 use std::collections::HashMap;
 
@@ -90,7 +90,7 @@ pub(super) fn request(
 struct Reader<'a> {
     provider: &'a str,
     compat: &'a Compat,
-    /// The name of each call's tool, by the call's id.
+    /// Tool names by call id.
     tools_of_calls: HashMap<String, String>,
     messages: Vec<Message>,
 }
@@ -117,8 +117,7 @@ impl Reader<'_> {
                 custom.provider_data = self.rest(fields, JsonObject::new()).map(Box::new);
                 self.messages.push(custom.into());
             }
-            // In the older form, a result has the role `function` and the name of its function instead of an
-            // id.
+            // A result for the older `function_call` has the role `function`, and the function's name instead of a call id.
             "tool" | "function" => {
                 let id = take_text(&mut fields, "tool_call_id").unwrap_or_default();
                 let name = text(message, "name").map(str::to_owned);
@@ -136,7 +135,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Creates the provider data of a message from `data` and the fields without a neutral form, or returns `None` if both are empty.
+    /// Returns provider data with `data` and the fields that were not parsed, or `None` if both are empty.
     fn rest(&self, fields: JsonObject, mut data: JsonObject) -> Option<ProviderData> {
         if !fields.is_empty() {
             data.insert("message".to_owned(), fields.into());
@@ -156,7 +155,7 @@ impl Reader<'_> {
         if !fields.contains_key("content") {
             data.insert("no_content".to_owned(), true.into());
         }
-        // A message with calls has null content by default, so the null is not kept.
+        // The encoder writes null content for a message with calls, so the null is not kept.
         if fields.get("content").is_some_and(Value::is_null) && fields.contains_key("tool_calls") {
             fields.shift_remove("content");
         }
@@ -179,7 +178,6 @@ impl Reader<'_> {
         message
     }
 
-    /// Parses the call of a function. Returns `None` for calls of another kind.
     fn call(&self, call: &Value) -> Option<Part> {
         let Value::Object(mut fields) = call.clone() else { return None };
         let function = fields.shift_remove("function")?;

@@ -1,4 +1,4 @@
-//! Recorded behaviour of another adapter for Chat Completions: the files `openai/chat.json` and `openai/sse.json` in the
+//! Compares this adapter with recordings of another Chat Completions client: the files `openai/chat.json` and `openai/sse.json` in the
 //! folder `AGENT_VECTORS` (by default `shared/vectors`, next to the repository).
 
 use serde_json::{Value, json};
@@ -23,14 +23,13 @@ fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
     value[key].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Writes a part in the form of the recording.
+/// Converts a part to the JSON of the recordings.
 fn part(part: &Part) -> Value {
     use crate::message::Content;
     match &part.content {
         Content::Text(text) => json!({"type": "text", "text": text}),
         Content::Thinking { text, .. } => json!({"type": "thinking", "thinking": text}),
         Content::ToolCall(call) => {
-            // Text that is not JSON stays text.
             let arguments = call.args.value().unwrap_or_else(|| call.args.text().into());
             json!({"type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments})
         }
@@ -45,7 +44,7 @@ fn recorded_streams_decode_to_the_recorded_events() {
     for vector in list(&vectors, "streams") {
         let id = vector["id"].as_str().unwrap();
         if vector.get("cancelled_before_start").is_some() {
-            // Cancellation is a matter of the stream, and the tests of `agent::model` cover it.
+            // The tests of `agent::model` cover cancellation.
             continue;
         }
         let status = vector["http_status"].as_u64().map_or(200, |status| u16::try_from(status).unwrap());
@@ -65,7 +64,7 @@ fn recorded_streams_decode_to_the_recorded_events() {
             }
         }
         if failed {
-            // A reply with the stop reason `error` is an error, too.
+            // A failure in a recording is an error here, or a reply with the stop reason `error`.
             assert!(error.is_some() || message.stop_reason == StopReason::Error, "{id}: {message:?}");
             continue;
         }
@@ -85,7 +84,6 @@ fn recorded_streams_decode_to_the_recorded_events() {
             let expected = (result["usage"]["input"].as_u64(), result["usage"]["output"].as_u64());
             assert_eq!((Some(usage.0), Some(usage.1)), expected, "{id}");
         }
-        // The events that start the parts, in order.
         let info = ModelInfo::new("test", OpenAiChat::API, "m");
         let mut reader = ReplyReader::new(&OpenAiChat::default(), &info, status, Vec::new());
         let mut events = Vec::new();

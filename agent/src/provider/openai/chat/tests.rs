@@ -1,4 +1,4 @@
-//! Recordings with every feature of the protocol, read and written back.
+//! Replies and requests with every feature of the protocol, decoded and encoded again.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,6 @@ fn stream(chunks: &[Value]) -> String {
     format!(": PROCESSING\n\n{}", chunks.join(": PROCESSING\r\n\r\n"))
 }
 
-/// Creates a chunk with this delta.
 #[expect(clippy::needless_pass_by_value, reason = "written in place")]
 fn delta(delta: Value) -> Value {
     json!({"id": "c1", "model": "gpt-x", "choices": [{"index": 0, "delta": delta, "finish_reason": null}], "obfuscation": "x"})
@@ -94,7 +93,7 @@ fn streams_and_bodies_decode_to_one_message() {
 
 #[test]
 fn calls_of_compatible_servers_are_understood() {
-    // A whole call in one delta, without an index; ids that are missing; arguments as an object.
+    // A whole call in one delta, without an index. Ids can be missing, and arguments can be an object.
     let bare = |id: Value, name: &str, args: Value| {
         delta(json!({"tool_calls": [{"id": id, "function": {"name": name, "arguments": args}}]}))
     };
@@ -130,7 +129,7 @@ fn calls_of_compatible_servers_are_understood() {
     let body =
         json!({"choices": [{"message": {"tool_calls": [twice, twice]}, "finish_reason": ""}]}).to_string();
     assert_eq!(calls(&body), [call("x", "f", "{}"), call("x_2", "f", "{}")]);
-    // Arguments that are not JSON are unchanged: the argument engine reports them.
+    // Arguments that are not JSON stay unchanged: argument validation reports them.
     let body = done(&[bare(json!("x"), "f", json!("{\"x\":")), finish("tool_calls")]);
     assert_eq!(calls(&body), [call("x", "f", "{\"x\":")]);
 }
@@ -153,7 +152,7 @@ fn text_and_thinking_are_found_where_servers_put_them() {
     ] {
         assert_eq!(reply(&api(), &done(&[delta(delta_of_thinking), finish("stop")])).thinking(), "Hm");
     }
-    // State is sent back unchanged, with its pieces in order.
+    // `reasoning_details` are sent back unchanged, in order.
     let detail = |text: &str| json!({"type": "reasoning.encrypted", "data": text, "index": 0});
     let stated = done(&[
         delta(json!({"reasoning_details": [detail("a")]})),
@@ -215,7 +214,7 @@ fn usage_is_found_in_any_field() {
         read(json!({"choices": [], "usage": {"input_tokens": 3, "output_tokens": 4}})),
         [3, 4, 0, 0, 7]
     );
-    // The total shows that reasoning is not part of the completion's count.
+    // The total shows that `completion_tokens` does not include the reasoning tokens.
     let apart = json!({"prompt_tokens": 9, "completion_tokens": 2, "completion_tokens_details": {"reasoning_tokens": 5}, "total_tokens": 16});
     assert_eq!(read(json!({"choices": [], "usage": apart})), [9, 7, 0, 5, 16]);
     assert_eq!(
@@ -253,8 +252,7 @@ fn errors_are_distinguished_in_all_their_forms() {
         assert_eq!((error.kind(), error.code(), error.status()), (kind, code, Some(400)), "{body}");
         assert!(error.message().contains('m'), "{error}");
     }
-    // Errors with status 200: in an event, next to a choice, and as a body. The number in such an error is
-    // the status.
+    // Errors in responses with status 200: in an event, and next to a choice. The number in the error replaces the status.
     let said = delta(json!({"content": "x"}));
     let event = format!(
         "event: error\ndata: {}\n\n",
@@ -362,7 +360,6 @@ fn a_request_has_everything_in_its_place() {
     ] {
         assert_eq!(written[key], value, "{key}");
     }
-    // A model that reasons.
     let thinking = request.with_managed_tools([]).with_thinking(Thinking::Medium);
     let written = body(&api(), "gpt-5.1", &thinking);
     assert_eq!(
@@ -478,7 +475,7 @@ fn errors_are_found_wherever_servers_put_them() {
     for body in [raw.as_str(), "event: error\ndata: boom\n\n"] {
         assert_eq!(read(&api(), "test", 200, body.as_bytes()).1.unwrap().message(), "boom");
     }
-    // A stream without a reply is not an empty reply.
+    // A stream without a reply is an error, not an empty reply.
     for body in
         ["data: [DONE]\n\n", "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3}}\n\ndata: [DONE]\n\n"]
     {

@@ -13,14 +13,13 @@ use crate::provider::parts::{JsonSource, cost, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
-/// Decodes one response of the Responses API. The events follow OpenAI's reference. The item in `output_item.done` replaces the result of
-/// its deltas.
+/// Decodes one response of the Responses API. The item in `output_item.done` replaces the result of its deltas.
 pub(super) struct ResponsesDecoder {
     provider: String,
     items: Vec<OpenItem>,
     parts: usize,
     is_refused: bool,
-    /// Unfinished refusals, by the position of the item in `items` and the index of the content in the item.
+    /// Unfinished refusals, by index into `items` and `content_index`.
     refusals: Vec<((usize, u64), String)>,
     is_started: bool,
     end: Option<ResponseEnd>,
@@ -30,19 +29,17 @@ struct OpenItem {
     output_index: Option<u64>,
     id: String,
     kind: String,
-    /// The parts of the item, each with the text that was emitted.
     parts: Vec<EmittedPart>,
-    /// The arguments in the start of a call. Some servers repeat these arguments in deltas, so `early` is used only if no delta follows.
+    /// The arguments in `output_item.added`. Some servers repeat them in deltas, so they are used only if no delta follows.
     early: String,
-    /// Whether an event announced the item (`output_item.added`). Without that event, the item starts with the first event
-    /// about it.
+    /// Whether `output_item.added` announced the item. Otherwise the item starts with the first event about it.
     is_added: bool,
     is_done: bool,
 }
 
 struct EmittedPart {
     content_index: usize,
-    /// The list of the item that contains the part, and the part's index in this list. `None` until an event contains them.
+    /// The list that contains the part, and the part's index in it. `None` until an event contains both.
     position: Option<(PartList, u64)>,
     emitted: String,
 }
@@ -54,16 +51,16 @@ struct ResponseEnd {
     usage: Option<Usage>,
 }
 
-/// The lists of parts that an item can have, each with the name of the event field that contains the index of a part in the list.
+/// The lists of parts in an item, each with the event field that contains a part's index in the list.
 const CONTENT: (PartList, &str) = (PartList::Content, "content_index");
 const SUMMARY: (PartList, &str) = (PartList::Summary, "summary_index");
 
-/// The words after `response.` in event types. The types with these words say how the response ended.
+/// The ends of event types such as `response.failed`, which say how the response ended.
 const END_WORDS: [&str; 3] = ["failed", "incomplete", "cancelled"];
 
 impl ResponsesDecoder {
-    /// Decodes a delta of a text, of reasoning or of arguments that continues a started part: the most frequent events. Returns `None`, and
-    /// changes nothing, for every other event.
+    /// Decodes the most frequent events: deltas of text, reasoning or arguments for a part that has started. Returns `None`, and changes
+    /// nothing, for every other event.
     fn frequent_event(&mut self, event: &SseEvent<'_>) -> Option<ModelEvent> {
         let event: ItemDelta<'_> = frequent::read(event)?;
         let position = match event.kind.as_str() {
@@ -98,9 +95,9 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Returns the position of an event's item in `items`. The item is found by `output_index`, because ids may differ between events. If a
-    /// server leaves the index out, the item is found by its id, or as the last announced and unfinished item of this kind. Without an
-    /// index and an id, the last unfinished item is returned.
+    /// Returns the position of an event's item in `items`. The item is found by `output_index`, because ids may differ between events. If
+    /// the event has no index, the item is found by its id, or as the last announced and unfinished item of this kind. Without an index
+    /// and an id, it is the last unfinished item.
     fn find_item(&self, event: &Value, id: Option<&str>, kind: &str) -> Option<usize> {
         if let Some(index) = event.get("output_index").and_then(Value::as_u64) {
             return self.items.iter().rposition(|item| item.output_index == Some(index));
@@ -114,7 +111,6 @@ impl ResponsesDecoder {
         })
     }
 
-    /// Returns the position of an event's item in `items`, and starts the item if it does not exist.
     fn find_or_start_item(&mut self, event: &Value, kind: &str) -> usize {
         let id = text(event, "item_id").unwrap_or_default();
         self.find_item(event, Some(id), kind).unwrap_or_else(|| {
@@ -152,7 +148,7 @@ impl ResponsesDecoder {
                 });
             }
             "message" => {}
-            // The item of a tool that the provider runs is emitted as soon as the item starts.
+            // A tool that the provider runs is emitted as soon as its item starts.
             _ => {
                 let part = items::read(&self.provider, item.clone(), JsonSource::Reply).into_iter().next();
                 if let Some(part) = part.filter(|part| matches!(part.content, Content::ProviderTool(_))) {
@@ -172,7 +168,7 @@ impl ResponsesDecoder {
         content_index
     }
 
-    /// Returns the number of the part at this position in item `at`, and starts the part if it does not exist.
+    /// Returns the index in `items[at].parts` of the part at this position, and starts the part if it does not exist.
     fn find_or_start_part(
         &mut self,
         at: usize,
@@ -200,7 +196,6 @@ impl ResponsesDecoder {
         self.items.get(at).map_or(0, |item| item.parts.len() - 1)
     }
 
-    /// Emits a delta of part `number` of item `at`, unless the item is done or the delta is empty.
     fn emit_delta(&mut self, at: usize, number: usize, delta: &str, out: &mut Vec<ModelEvent>) {
         let Some(item) = self.items.get_mut(at) else { return };
         let Some(part) = item.parts.get_mut(number).filter(|_| !item.is_done && !delta.is_empty()) else {
@@ -227,7 +222,7 @@ impl ResponsesDecoder {
         self.emit_delta(at, number, delta, out);
     }
 
-    /// Handles the completed text of a part: emits the end that the deltas left out, or the whole text if there were no deltas.
+    /// Emits the end of a completed text that the deltas left out: the whole text if there were no deltas.
     fn complete_text(
         &mut self,
         event: &Value,
@@ -253,7 +248,6 @@ impl ResponsesDecoder {
         self.emit_delta(at, number, &rest, out);
     }
 
-    /// Handles a completed part of any kind.
     fn complete_part(&mut self, event: &Value, out: &mut Vec<ModelEvent>) {
         let Some(part) = event.get("part") else { return };
         let part_text = text(part, "text");
@@ -266,8 +260,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Records a refusal. Refusals are emitted whole: when the item is done, or as far as they were received when the response
-    /// ends.
+    /// Records a refusal, which is emitted whole when its item is done. If the response ends before, the text received so far is emitted.
     fn record_refusal(&mut self, event: &Value, words: &str, is_whole: bool) {
         let at = self.find_or_start_item(event, "message");
         let index = event.get("content_index").and_then(Value::as_u64).unwrap_or_default();
@@ -289,7 +282,6 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Handles a completed item: emits its parts in their final form.
     fn complete_item(&mut self, at: usize, value: &Value, out: &mut Vec<ModelEvent>) {
         let parts = items::read(&self.provider, value.clone(), JsonSource::Reply);
         let Some(item) = self.items.get_mut(at).filter(|item| !item.is_done) else { return };
@@ -327,7 +319,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Handles the items of a completed response: completes unfinished items, adds missing items, and emits state that only this event has.
+    /// Completes unfinished items from a completed response, adds missing items, and emits state that only the completed response has.
     fn reconcile(&mut self, output: &[Value], out: &mut Vec<ModelEvent>) {
         // Items without an index and with a new id can only be found by their order, which is reliable only if no item is missing.
         let is_whole = self.items.len() == output.len();
@@ -374,10 +366,10 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Handles the end of a reply, or its failure.
+    /// Ends the reply, or returns its failure. `event` contains the response, or is the response itself.
     ///
-    /// `event` contains the response, or is the response itself. An event of type `response.failed` reports a failed response, whatever the
-    /// response's status is. If the response has no status, the event's type says how the response ended.
+    /// The event type `response.failed` takes precedence over the response's status. If the response has no status, the event's type says
+    /// how the response ended.
     fn finish_response(
         &mut self,
         event: &Value,
@@ -478,7 +470,7 @@ impl Decoder for ResponsesDecoder {
                     self.emit_delta(at, 0, delta, out);
                 }
             }
-            // Servers that send no deltas send the whole text in this event.
+            // Servers that send no deltas send the whole text in the `done` events.
             "response.output_text.done" => {
                 self.complete_text(&value, "message", CONTENT, text(&value, "text"), out);
             }
@@ -513,7 +505,7 @@ impl Decoder for ResponsesDecoder {
             | "response.done"
             | "response.cancelled" => self.finish_response(&value, kind, out)?,
             "error" => return Err(failure::event_error(&to_error(&value), errors::read_report)),
-            // An error in another `response.` event, such as that of a tool at the provider, is not an error of the reply.
+            // An error in another `response.` event, such as an error of a tool that the provider ran, does not fail the reply.
             _ if !kind.starts_with("response.") && failure::find_error(&value).is_some() => {
                 return Err(failure::event_error(&value, errors::read_report));
             }
@@ -559,7 +551,6 @@ impl Decoder for ResponsesDecoder {
     }
 }
 
-/// Returns the event for a delta of an item of this kind.
 fn delta_event(kind: &str, content_index: usize, delta: String) -> ModelEvent {
     match kind {
         "reasoning" => ModelEvent::ThinkingDelta { content_index, delta },
@@ -568,7 +559,7 @@ fn delta_event(kind: &str, content_index: usize, delta: String) -> ModelEvent {
     }
 }
 
-/// Converts `{"type": "error", "code", "message", "param"}`, or an event with an `error` inside, to the usual form of an error.
+/// Converts `{"type": "error", "code", "message", "param"}` to the usual form `{"error": {…}}`.
 fn to_error(event: &Value) -> Value {
     if failure::find_error(event).is_some() {
         return event.clone();
@@ -580,7 +571,7 @@ fn to_error(event: &Value) -> Value {
     serde_json::json!({ "error": error })
 }
 
-/// Converts token counts. In the result, cached input is part of the input, and reasoning is part of the output.
+/// Converts token counts. Cached input is part of the input, and reasoning is part of the output.
 fn usage(raw: Value) -> Usage {
     let count = |path: &[&str]| count_at(&raw, path).unwrap_or_default();
     let mut usage = Usage::new(count(&["input_tokens"]), count(&["output_tokens"]));

@@ -151,8 +151,7 @@ impl Encoder<'_> {
         Ok((!texts.is_empty() || !managed_tools.is_empty()).then(|| tool_list(&texts, &managed_tools)))
     }
 
-    /// Returns the text of a conversation that was read from a request whose `input` is a single text, so that the text is written back in
-    /// the same form. Returns `None` for all other conversations.
+    /// Returns the text of a recorded request whose `input` was a string, so that it is written back as a string.
     fn single_text(&self) -> Option<String> {
         let [message] = &*self.request.messages else { return None };
         let Message::User(user) = &**message else { return None };
@@ -219,8 +218,8 @@ impl Encoder<'_> {
     }
 }
 
-/// Writes a turn as text, without JSON values, in the frequent cases: an input or a result with a single text, and a reply with at most one
-/// text, besides calls. Returns `false`, and writes nothing, in all other cases.
+/// Writes a frequent turn directly as text, which is faster than building JSON values: an input or a result with one text, or a reply with
+/// calls and at most one text. Returns `false`, and writes nothing, for any other turn.
 fn push_plain(turn: &WireTurn<'_>, provider: &str, list: &mut WireList<'_>) -> bool {
     match &turn.content {
         TurnContent::Input { role, parts } => {
@@ -236,7 +235,7 @@ fn push_plain(turn: &WireTurn<'_>, provider: &str, list: &mut WireList<'_>) -> b
         }
         TurnContent::Reply { message, .. } if is_plain_reply(message, None, provider) => {
             let mut texts = message.content.iter().filter(|part| part.as_text().is_some());
-            // Several texts may belong to one item, which only the general encoding handles.
+            // Several texts may belong to one item, which only `items::write` handles.
             if texts.next().is_some() && texts.next().is_some() {
                 return false;
             }
@@ -279,9 +278,6 @@ fn push_plain(turn: &WireTurn<'_>, provider: &str, list: &mut WireList<'_>) -> b
 
 /// Writes a part of a content list. Returns `None` for opaque parts of other providers, and for parts that are not content, such as
 /// thinking.
-///
-/// # Errors
-/// Fails when the API does not accept the kind or the media type of the part.
 pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, UnsupportedPart> {
     let written = match &part.content {
         Content::Text(text) | Content::Refusal(text) => json!({"type": "input_text", "text": text}),

@@ -1,10 +1,10 @@
-//! The frequent events of the Responses API.
+//! The most frequent events of a Responses stream, as a type that is parsed without building a JSON value.
 
 use serde::Deserialize;
 
 use crate::provider::frequent::{Nothing, Text};
 
-/// A delta of an item's part: the most frequent event of a stream.
+/// A delta of text, reasoning or arguments. Any other event fails to parse as this type and is read as a `Value`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ItemDelta<'a> {

@@ -1,12 +1,11 @@
-//! Converts between the items of the Responses API and parts.
+//! Converts between the items of the Responses API and [`Part`]s.
 //!
-//! A part keeps the fields of its item that have no neutral form as provider data. The item is written back from the part and this data.
-//! The data of each kind of item is:
+//! The provider data of a part contains the fields of its item that `Part` has no field for, so that the item can be written back:
 //!
-//! * `reasoning`, and tools that the provider runs: the whole item, on the first of several parts;
-//! * `message`: on the first part, the item's own fields as `item`, with the mark `plain` if its content was a string, or `empty` if it was
-//!   an empty list; on each further part, the mark `more`; on every part, its own further fields as `part`;
-//! * `function_call`: the fields of the item without a neutral form.
+//! * `reasoning`, and tools that the provider runs: the whole item, on the first part;
+//! * `message`: on the first part, the item's fields as `item`, with `plain` if the content was a string, or `empty` if it was an empty
+//!   list; on each further part, `more`; on every part, its own remaining fields as `part`;
+//! * `function_call`: the fields of the item that `ToolCall` has no field for.
 
 use serde_json::{Value, json};
 
@@ -14,7 +13,6 @@ use crate::message::{Content, Part, ProviderData, ProviderTool, ToolArguments, T
 use crate::model::ModelEvent;
 use crate::provider::parts::{JsonObject, JsonSource, add_rest, some_text, take_text, text, with_rest};
 
-/// Reads the parts of an item that the model wrote. Returns at least one part.
 pub(super) fn read(provider: &str, item: Value, source: JsonSource) -> Vec<Part> {
     let parts = match text(&item, "type") {
         Some("reasoning") => Some(reasoning(provider, &item)),
@@ -27,7 +25,6 @@ pub(super) fn read(provider: &str, item: Value, source: JsonSource) -> Vec<Part>
     parts.unwrap_or_else(|| vec![Part::opaque(provider, item)])
 }
 
-/// Reads the summaries of a reasoning item, and then the reasoning itself, if the item shows it. Returns at least one part.
 fn reasoning(provider: &str, item: &Value) -> Vec<Part> {
     let texts = ["summary", "content"].into_iter().filter_map(|key| item.get(key)?.as_array()).flatten();
     let mut parts: Vec<Part> = texts.filter_map(|part| text(part, "text")).map(Part::thinking).collect();
@@ -50,7 +47,7 @@ fn call(provider: &str, item: &Value, source: JsonSource) -> Option<Part> {
         None | Some(Value::Null) => ToolArguments::default(),
         Some(value) => ToolArguments::from(value),
     };
-    // If a call was cut before its arguments began, the arguments are incomplete, not empty, so they are written as `{`.
+    // If a call was cut before its arguments began, the arguments are incomplete, not empty: they become `{`, which is not valid JSON.
     let is_cut = source == JsonSource::Reply && text(item, "status") == Some("incomplete");
     let arguments = if is_cut && arguments.text() == "{}" { ToolArguments::from("{") } else { arguments };
     if source == JsonSource::Request && text(item, "arguments").is_none_or(|text| text.trim().is_empty()) {
@@ -78,7 +75,7 @@ fn message(provider: &str, item: &Value, source: JsonSource) -> Option<Vec<Part>
             let is_empty = said.is_empty();
             let part = Part::text(said);
             fields.shift_remove("role");
-            // A message with only a role and a text that is not empty is written back in the same form, so it needs no provider data.
+            // A message with only a role and a text is written back in the same form without provider data, unless the text is empty.
             if fields.is_empty() && !is_empty {
                 return Some(vec![part]);
             }
@@ -99,7 +96,6 @@ fn message(provider: &str, item: &Value, source: JsonSource) -> Option<Vec<Part>
             if !is_reply {
                 return None;
             }
-            // The other fields of the message are stored with its first part.
             let mut data = JsonObject::new();
             if parts.is_empty() {
                 data.insert("item".to_owned(), std::mem::take(&mut fields).into());
@@ -135,7 +131,8 @@ fn message(provider: &str, item: &Value, source: JsonSource) -> Option<Vec<Part>
     Some(parts)
 }
 
-/// Returns the content of a message's part, and its further fields. In a reply, the part may lack its text, or have the type `text`.
+/// Returns the content of a part of a message, and the part's remaining fields. In a reply of some servers, the part lacks its text or has
+/// the type `text`.
 fn read_content(value: &Value, is_reply: bool) -> Option<(Content, JsonObject)> {
     let mut rest = value.as_object()?.clone();
     let kind = take_text(&mut rest, "type")?;
@@ -155,14 +152,13 @@ fn read_content(value: &Value, is_reply: bool) -> Option<(Content, JsonObject)> 
     Some((content, rest))
 }
 
-/// Returns whether a part of a message is more than an empty placeholder.
 fn has_content(part: &Value) -> bool {
     let is_no_refusal =
         text(part, "type") == Some("refusal") && part.get("refusal").is_none_or(Value::is_null);
     !part.is_null() && !is_no_refusal
 }
 
-/// Returns the positions of an item's parts: for each part, its list and its index in that list. Parts without content are left out.
+/// Returns the list and the index of each part that has content.
 pub(super) fn part_positions(item: &Value) -> Vec<(PartList, u64)> {
     let is_reasoning = text(item, "type") == Some("reasoning");
     let of = |list: PartList, key: &str| -> Vec<(PartList, u64)> {
@@ -174,14 +170,12 @@ pub(super) fn part_positions(item: &Value) -> Vec<(PartList, u64)> {
     [of(PartList::Summary, "summary"), of(PartList::Content, "content")].concat()
 }
 
-/// The list in an item to which a part belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartList {
     Summary,
     Content,
 }
 
-/// Reads the item of a tool that the provider ran. Returns `None` for all other items.
 fn provider_tool(item: &Value) -> Option<Content> {
     let field = |key: &str| item.get(key).filter(|value| !value.is_null()).cloned();
     let (name, input, output) = match text(item, "type")? {
@@ -205,13 +199,12 @@ fn provider_tool(item: &Value) -> Option<Content> {
 
 /// Writes the parts of an assistant message as items.
 ///
-/// Reasoning is sent back together with the item that followed it, because the API refuses reasoning alone. `stored` is whether the
-/// provider may have stored reasoning that has no encrypted form, and `is_own` is whether the same model wrote the message. The reasoning
-/// of other models was removed by the hand-off. Calls of another model are sent without their item's id, because the id would require the
-/// reasoning.
+/// Reasoning is sent only with the item that followed it, because the API refuses reasoning alone. `stored` means that the provider may
+/// have stored reasoning that is not encrypted. `is_own` means that the same model wrote the message. Calls of another model are sent
+/// without their item's id: with the id, the API requires their reasoning, which `HandOff` removed.
 pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) -> Vec<Value> {
     let mut items: Vec<Value> = Vec::new();
-    // Whether the last item is a message of plain text, to which a following plain text is appended.
+    // Whether the last item is a message of plain text. If so, the next plain text is appended to it.
     let mut takes_text = false;
     for (at, part) in parts.iter().enumerate() {
         let rest = part.provider_data_of(provider);
@@ -276,8 +269,8 @@ pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) 
     items
 }
 
-/// Returns whether an item is reasoning that the provider can use. Encrypted reasoning must be followed by an item that is sent, too. Other
-/// reasoning must be stored at the provider, or show its text.
+/// Returns whether an item is reasoning that the provider can use. Encrypted reasoning needs a next item that is sent. Other reasoning
+/// must be stored at the provider, or show its text.
 fn is_usable(item: &Value, after: Option<&[Part]>, provider: &str, stored: bool) -> bool {
     if text(item, "type") != Some("reasoning") {
         return false;
@@ -322,7 +315,6 @@ fn message_part(part: &Part, said: &str, data: &Value) -> Value {
     wire.into()
 }
 
-/// Returns whether a part has the kind of content that is emitted for items of this kind.
 pub(super) fn is_of_kind(part: &Part, kind: &str) -> bool {
     match kind {
         "reasoning" => matches!(part.content, Content::Thinking { .. }),
@@ -332,8 +324,7 @@ pub(super) fn is_of_kind(part: &Part, kind: &str) -> bool {
     }
 }
 
-/// Returns the end of a completed part that the deltas left out, as a further delta. A completed part without text or arguments gets the
-/// emitted text or arguments.
+/// Returns the end of a completed part that the deltas left out. A completed part without text or arguments gets those that were emitted.
 pub(super) fn missing_delta(part: &mut Part, emitted: &str, content_index: usize) -> Option<ModelEvent> {
     let rest = |whole: &str| whole.strip_prefix(emitted).filter(|rest| !rest.is_empty()).map(str::to_owned);
     match &mut part.content {

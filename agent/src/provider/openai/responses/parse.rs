@@ -1,4 +1,4 @@
-//! Parses requests to Responses into neutral requests.
+//! Parses recorded Responses requests, the inverse of `encode`.
 
 use std::collections::HashMap;
 
@@ -35,8 +35,7 @@ pub(super) fn request(
             reader.messages.push(user.into());
         }
         Some(Value::Array(items)) => items.iter().for_each(|item| reader.item(item)),
-        // Without `input`, the prompt is stored at the provider: `previous_response_id`, `conversation` or `prompt` refers to the stored
-        // prompt.
+        // Without `input`, `previous_response_id`, `conversation` or `prompt` refers to a prompt that is stored at the provider.
         None | Some(Value::Null) => {}
         Some(_) => return Err(invalid("the `input` of a request is a text or a list")),
     }
@@ -77,8 +76,7 @@ pub(super) fn request(
     request.tool_choice = read_tool_choice(given.get("tool_choice"), |choice| {
         (text(choice, "type") == Some("function")).then(|| text(choice, "name").unwrap_or_default())
     });
-    // `store` is kept, because reasoning without an encrypted form is sent back only if the provider stored
-    // it.
+    // `encode` needs `store`, because reasoning that is not encrypted is sent back only if the provider stored it.
     let store = Map::from_iter([("store".to_owned(), given.get("store").cloned().unwrap_or_default())]);
     request.provider_options.insert(provider.to_owned(), store.into());
     let info = ModelInfo::new(provider, protocol.api(), model);
@@ -94,7 +92,7 @@ pub(super) fn request(
 
 struct Reader<'a> {
     provider: &'a str,
-    /// The name of each call's tool, by the call's id.
+    /// Tool names by call id.
     tools_of_calls: HashMap<String, String>,
     messages: Vec<Message>,
     /// The parts that the model wrote since the last item of the user, the system or a tool.

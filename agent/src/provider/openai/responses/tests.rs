@@ -1,4 +1,4 @@
-//! Recordings with every feature of the protocol, read and written back.
+//! Replies and requests with every feature of the protocol, decoded and encoded again.
 
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn stream(events: &[Value]) -> String {
     events.join("event: response.new\r\ndata: {\"type\":\"response.new\"}\r\n\r\n")
 }
 
-/// The events of a stream with the items of the whole reply.
+/// Returns the events of a stream with the same items as [`response`].
 fn streamed() -> Vec<Value> {
     let mut events = vec![
         json!({"type": "response.created", "response": {"id": "resp_1", "model": "gpt-x-1", "output": []}}),
@@ -136,7 +136,7 @@ fn reasoning_is_sent_back_only_with_its_next_item() {
     // The reply was cut after its second reasoning.
     let at = parts.iter().rposition(|part| matches!(part.content, Content::Thinking { .. })).unwrap();
     assert_eq!(sent(&parts[..=at], &api()), ["reasoning", "message", "web_search_call"]);
-    // The item after the reasoning is text of another model, so the reasoning is not sent.
+    // The text after the reasoning was edited, so the reasoning is not sent.
     assert_eq!(sent(&[parts[at].clone(), Part::text("Edited.")], &api()), [Value::Null]);
     // Reasoning that is neither stored nor encrypted is not sent, because the provider could not find it.
     let bare = json!({"type": "reasoning", "id": "rs_3", "summary": [{"type": "summary_text", "text": "x"}]});
@@ -194,7 +194,7 @@ fn stop_reasons_are_distinguished() {
 
 #[test]
 fn servers_with_fewer_events_are_understood() {
-    // No index, no `function_call_arguments.done`, and items only in the last event.
+    // No index, no `function_call_arguments.done`, and a message only in the last event.
     let events = [
         json!({"type": "response.output_item.added", "item": {"type": "function_call", "id": "fc", "call_id": "c1", "name": "f", "arguments": ""}}),
         json!({"type": "response.function_call_arguments.delta", "item_id": "fc", "delta": "{\"a\":"}),
