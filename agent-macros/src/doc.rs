@@ -107,9 +107,26 @@ fn text(lines: &[String]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-fn is_fence(line: &str) -> bool {
-    let text = line.trim_start();
-    text.starts_with("```") || text.starts_with("~~~")
+/// The mark that opened the code block that contains the current line. Other marks do not close it.
+#[derive(Default)]
+struct CodeBlock(Option<String>);
+
+impl CodeBlock {
+    /// Returns whether the next line belongs to a code block, as its code or as a fence.
+    fn holds(&mut self, line: &str) -> bool {
+        let text = line.trim();
+        if let Some(mark) = &self.0 {
+            if text.starts_with(mark.as_str()) {
+                self.0 = None;
+            }
+            return true;
+        }
+        let opens = text.starts_with("```") || text.starts_with("~~~");
+        if opens {
+            self.0 = Some(text.chars().take_while(|c| text.starts_with(*c)).collect());
+        }
+        opens
+    }
 }
 
 /// Returns the lines of one doc attribute, without the column of stars and the indentation of a block comment.
@@ -123,7 +140,8 @@ fn fragment(text: &str) -> Vec<String> {
     } else {
         rest.to_vec()
     };
-    let indent = |line: &&&str| line.len() - line.trim_start().len();
+    // Wider blanks belong to the text, so that the common indentation ends between characters in each line.
+    let indent = |line: &&&str| line.len() - line.trim_start_matches([' ', '\t']).len();
     let common =
         rest.iter().filter(|line| !line.trim().is_empty()).map(|line| indent(&line)).min().unwrap_or(0);
     // In `/// text`, the first space belongs to the comment, and further spaces to the text.
@@ -134,8 +152,6 @@ fn fragment(text: &str) -> Vec<String> {
 
 enum Markdown<'a> {
     Blank,
-    /// A line that opens or closes a code block.
-    Fence,
     /// A line that keeps the line break before it. The next line may continue its text.
     Item(&'a str),
     /// A line that keeps the line breaks before and after it.
@@ -147,8 +163,6 @@ fn classify(line: &str) -> Markdown<'_> {
     let text = line.trim_start();
     if text.is_empty() {
         Markdown::Blank
-    } else if is_fence(text) {
-        Markdown::Fence
     } else if is_list_item(text) {
         Markdown::Item(line)
     } else if text.starts_with('|') || text.starts_with('>') || is_heading(text) {
@@ -174,27 +188,18 @@ fn is_heading(text: &str) -> bool {
 
 fn normalise(lines: &[String]) -> String {
     let mut out: Vec<String> = Vec::new();
-    let mut fence: Option<String> = None;
+    let mut block = CodeBlock::default();
     let mut open = false; // the last line of `out` may be continued
     let mut after_blank = true;
     for line in lines {
-        if let Some(mark) = &fence {
-            let closes = line.trim().starts_with(mark.as_str());
+        if block.holds(line) {
             out.push(line.clone());
-            if closes {
-                fence = None;
-            }
-            after_blank = false;
+            (open, after_blank) = (false, false);
             continue;
         }
         let blank_before = std::mem::replace(&mut after_blank, false);
         match classify(line) {
             Markdown::Blank => (open, after_blank) = (false, true),
-            Markdown::Fence => {
-                let mark: String = line.trim().chars().take_while(|c| matches!(c, '`' | '~')).collect();
-                (fence, open) = (Some(mark), false);
-                out.push(line.clone());
-            }
             Markdown::Item(item) => {
                 out.push(item.to_owned());
                 open = true;

@@ -80,13 +80,9 @@ impl Manifest {
     fn note(&mut self, path: &[String], value: &str) {
         let words: Vec<&str> = path.iter().map(String::as_str).collect();
         let (list, rest) = match &words[..] {
-            ["package", "edition"] => {
-                self.edition = text(value);
-                return;
-            }
-            // An edition that is inherited with `edition.workspace = true` is assumed not to be 2015.
+            // An edition that is inherited from the workspace is assumed not to be 2015.
             ["package", "edition", ..] => {
-                self.edition = Some(String::new());
+                self.edition = Some(text(value).unwrap_or_default());
                 return;
             }
             ["workspace", "dependencies", rest @ ..] => (&mut self.shared, rest),
@@ -179,9 +175,12 @@ fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
 
 /// Returns the positions of `wanted` outside of quotes.
 fn unquoted(text: &str, wanted: char) -> impl Iterator<Item = usize> {
-    let mut quote = None;
+    let (mut quote, mut is_escaped) = (None, false);
     text.char_indices().filter_map(move |(at, char)| {
         match quote {
+            _ if std::mem::take(&mut is_escaped) => {}
+            // In single quotes, TOML has no escapes.
+            Some('"') if char == '\\' => is_escaped = true,
             Some(open) if open == char => quote = None,
             None if matches!(char, '"' | '\'') => quote = Some(char),
             None if char == wanted => return Some(at),
@@ -209,6 +208,7 @@ mod tests {
             "[dependencies.ai]\nversion = \"1\"\npackage = \"agent\"",
             "[dev-dependencies]\n\"ai\" = { features = [\n  \"http\", # }\n], package = \"agent\" }",
             "[target.'cfg(not(windows))'.dependencies]\nserde = \"1\"\nai = { package = \"agent\" }",
+            "description = \"uses \\\"[\\\" here\"\nhomepage = 'C:\\'\n[dependencies]\nai = { package = \"agent\" }",
             "[package.metadata]\nabout = \"\"\"\n[dependencies]\nagent = 1\n\"\"\"\n[dependencies]\nai = { package = \"agent\" }",
         ] {
             assert_eq!(named(manifest, "").as_deref(), Some("ai"), "{manifest}");
@@ -221,6 +221,14 @@ mod tests {
         assert_eq!(named("[dependencies]\nai.workspace = true", workspace).as_deref(), Some("ai"));
         assert_eq!(named("[dependencies]\nai = { workspace = true }", workspace).as_deref(), Some("ai"));
         assert_eq!(named("[dependencies]\nserde = { workspace = true }", workspace), None);
+        for edition in ["edition.workspace = true", "edition = { workspace = true }"] {
+            let manifest = format!("[package]\n{edition}\n[dependencies]\nai = {{ package = \"agent\" }}");
+            assert_eq!(
+                Manifest::parse(&manifest).name_of_library(|| None).as_deref(),
+                Some("ai"),
+                "{edition}"
+            );
+        }
         assert_eq!(named("[dependencies]\nai = { workspace = true }", "[workspace]"), None);
     }
 

@@ -86,6 +86,7 @@ fn take_cfgs(entry: &mut Expr) -> Vec<Attribute> {
         Expr::MethodCall(entry) => &mut entry.attrs,
         Expr::Block(entry) => &mut entry.attrs,
         Expr::Struct(entry) => &mut entry.attrs,
+        Expr::Group(entry) => &mut entry.attrs,
         _ => return Vec::new(),
     };
     std::mem::take(attrs)

@@ -28,13 +28,15 @@ const DOTNET: EscapeStyle = EscapeStyle { ascii: true, slash: false, html: true,
 const PLAIN: EscapeStyle = EscapeStyle { ascii: false, slash: false, html: false, capitals: false };
 
 /// Returns all forms in which a secret has to be masked, the longest first: the text itself, the text as each [`EscapeStyle`] writes it in
-/// a JSON string, and this string quoted in JSON again, up to [`MAX_QUOTED`] levels.
+/// a JSON string, and this string quoted in JSON again, up to [`MAX_QUOTED`] levels. The outer levels are plain, and for PHP, which escapes
+/// a `/` at each level, also in its style.
 pub(crate) fn quoted_forms(text: &str) -> Vec<String> {
     let mut forms = vec![text.to_owned()];
-    for style in [PLAIN, PYTHON, PHP, GO, DOTNET] {
-        let mut form = escaped(text, style);
+    let styles = [(PLAIN, PLAIN), (PYTHON, PLAIN), (PHP, PLAIN), (PHP, PHP), (GO, PLAIN), (DOTNET, PLAIN)];
+    for (inner, outer) in styles {
+        let mut form = escaped(text, inner);
         for _ in 0..MAX_QUOTED {
-            let again = escaped(&form, PLAIN);
+            let again = escaped(&form, outer);
             let is_same = again == form;
             forms.push(std::mem::replace(&mut form, again));
             if is_same {
@@ -99,6 +101,7 @@ mod tests {
         let json = serde_json::to_string("a\"b\\c\n").unwrap();
         assert!(quoted_forms("a\"b\\c\n").iter().any(|form| json == format!("\"{form}\"")));
         assert!(quoted_forms("p\u{e4}ss").contains(&"p\\u00e4ss".to_owned()));
+        assert!(quoted_forms("a/b").contains(&r"a\\\/b".to_owned()), "PHP in PHP");
         assert_eq!(quoted_forms("sk-1"), ["sk-1"], "what needs no escapes has one form");
     }
 }

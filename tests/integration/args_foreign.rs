@@ -260,6 +260,9 @@ fn type_lists_enums_and_booleans() {
 
 #[test]
 fn combinations() {
+    let large = one(json!({"type": "integer", "allOf": [{"maximum": u64::MAX}, {"maximum": u64::MAX - 1}]}));
+    assert!(large.parse::<Value>(&format!(r#"{{"v":{}}}"#, u64::MAX)).is_err());
+    assert!(large.parse::<Value>(&format!(r#"{{"v":{}}}"#, u64::MAX - 1)).is_ok());
     let all = one(json!({"allOf": [{"type": "integer", "minimum": 1}, {"maximum": 5}, {"type": "number"}]}));
     takes(&all, &json!("5"), &json!(5));
     refuses(&all, &json!(6), &[("/v", "range")]);

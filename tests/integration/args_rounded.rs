@@ -192,3 +192,16 @@ fn a_secret_number_is_hidden() {
     let parsed = plan.parse::<Secret>(r#"{"amount":1e-400}"#).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(parsed.coercions()[0].from, json!("(hidden)"));
 }
+
+#[test]
+fn a_rounded_number_is_no_member_of_a_set_of_integers() {
+    for (member, sent) in [(2, "2.0000000000000000001"), (9_007_199_254_740_992_u64, "9007199254740993.0")] {
+        for set in [json!({"enum": [member, 7]}), json!({"const": member})] {
+            let schema = json!({"type": "object", "properties": {"v": set}});
+            let plan = Plan::compile("t", &schema, PlanOptions::default()).unwrap();
+            let error = plan.parse::<Value>(&format!(r#"{{"v":{sent}}}"#)).expect_err(sent);
+            assert!(error.to_string().contains("not an allowed value"), "{error}");
+            assert!(plan.parse::<Value>(&format!(r#"{{"v":{member}.0}}"#)).is_ok(), "{set}");
+        }
+    }
+}

@@ -336,6 +336,13 @@ async fn a_slow_store_loses_neither_the_end_of_a_reply_nor_its_settlement() {
     assert_eq!(assistant.prompt("Hi").await.unwrap().text(), "Hello!");
     let used = inner.budget(&key("slow")).await.unwrap();
     assert_eq!((used.spent - before.spent, used.held), (100, 0));
+    // The run is dropped before it knows that the store has reserved.
+    let lost = Faulty::new(&inner, Fault::LosesTheAnswer, 0, 1);
+    let assistant = builder(&model, &lost).budget(total("slow", 1_000)).build().unwrap();
+    tokio::time::timeout(Duration::from_millis(1), assistant.prompt("Hi")).await.unwrap_err();
+    assert!(inner.budget(&key("slow")).await.unwrap().held > 0);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(inner.budget(&key("slow")).await.unwrap(), used);
 }
 
 #[tokio::test]

@@ -441,6 +441,7 @@ async fn a_request_that_the_provider_finds_too_long_is_compacted_and_sent_once_m
             let changes = json!(assistant.messages().view_changes());
             let lowered = changes.as_array().unwrap().iter().find_map(|change| change["tokens"].as_u64());
             assert_eq!(lowered, names_limit.then_some(8_000));
+            assert_eq!(assistant.context().usable, Some(if names_limit { 8_000 } else { WINDOW - 2_000 }));
         } else {
             let error = answered.unwrap_err();
             assert_eq!(error.code(), "context");

@@ -184,6 +184,36 @@ fn what_is_checked_as_a_whole_is_told() {
     let root = json!({"type": "object", "properties": {"a": {}, "b": {}}, "not": {"required": ["a", "b"]}});
     assert_eq!(told(root.clone(), Dialect::Plain), ["(schema): `not` is dropped"]);
     assert_eq!(render(&plan(root), Dialect::LlamaCpp).schema["description"], "Do not give all of `a`, `b`.");
+    // The plan does not model `unevaluatedItems` beside `contains`, so the validator of the whole schema reports each restriction.
+    let list = json!({
+        "type": "array", "prefixItems": [{"type": "integer"}], "contains": {"const": 1}, "unevaluatedItems": false,
+    });
+    let keys = json!({"a": {"type": "string"}, "b": {"type": "string"}, "c": {"type": "string"}});
+    let mut told = told(
+        json!({"anyOf": [
+            {"type": "object", "properties": keys, "required": ["c"], "dependentRequired": {"a": ["b"]}},
+            {"type": "object", "properties": {"list": list}, "required": ["list"]},
+        ]}),
+        Dialect::Plain,
+    );
+    told.retain(|line| line.contains("dependentRequired"));
+    assert_eq!(told, ["/anyOf/0: `dependentRequired` of the given schema is not said"]);
+}
+
+#[test]
+fn a_grammar_gets_patterns_that_are_anchored_as_a_whole() {
+    for (pattern, is_written) in
+        [("^a|b$", false), ("^(a|b)$", true), ("^[a|b]$", true), (r"^a\|b$", true), ("^(a)|[(]b$", false)]
+    {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}});
+        let rendered = render(&plan(schema), Dialect::LlamaCpp);
+        assert_eq!(rendered.schema["properties"]["a"].get("pattern").is_some(), is_written, "{pattern}");
+        assert_eq!(
+            rendered.changes.iter().all(|change| change.keyword != "pattern"),
+            is_written,
+            "{pattern}"
+        );
+    }
 }
 
 #[test]

@@ -269,6 +269,29 @@ async fn a_steering_message_ends_children_as_in_this_process() {
     }
 }
 
+#[tokio::test]
+async fn a_steering_message_skips_the_runs_that_wait_for_a_place() {
+    let log = Arc::new(Log::default());
+    let root = Assistant::builder(obedient()).tools(tools![wait]).shared_state(log.clone());
+    let root = root.tools(expert(&log).build().unwrap().as_tool("first", "Knows things."));
+    let root = root.steering_policy(SteeringPolicy::CancelRunning).max_concurrency(1).build().unwrap();
+    let first = |what: &str| json!(["first", one("look", what)]);
+    let prompt = json!([[first("a"), first("b"), ["look", "it"]]]).to_string();
+    let rehearsal = Rehearsal::new(Service::new(&root).unwrap(), RunRequest::new("r", prompt));
+    let steers = async {
+        while log.lines().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        rehearsal.steer("[]");
+    };
+    let (outcome, ()) = tokio::join!(rehearsal.play(), steers);
+    let outcome = outcome.unwrap();
+    let results: Vec<_> = outcome.messages.iter().filter_map(|message| message.as_tool_result()).collect();
+    let code = results[1].code.as_ref().map(ToString::to_string);
+    assert_eq!(code.as_deref(), Some("steered"), "{results:?}");
+    assert_eq!(log.lines(), ["look a", "stops it", "waits it"]);
+}
+
 fn recorder() -> (Arc<Mutex<Vec<Event>>>, impl Fn(&Event) + Send + Sync + 'static) {
     let events = Arc::new(Mutex::new(Vec::new()));
     let sink = events.clone();

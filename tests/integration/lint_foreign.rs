@@ -139,6 +139,10 @@ fn parameters_with_the_same_fault_are_one_finding() {
          /format_range_option_3, /format_range_option_4 and 15 more): explain with `ToolSet::describe`, by name in backticks, or \
          ask the tool's author (undocumented_parameter)"
     );
+    // Several faults of one parameter are faults of one parameter.
+    let words = json!({"kind": {"enum": ["get", "gets", "getting"], "description": "Of the request."}});
+    let report = lint(ToolSet::new().with(foreign("ask", "Sends to the server.", words)));
+    assert_eq!(report.iter().map(|finding| &*finding.path).collect::<Vec<_>>(), ["/kind"], "{report:?}");
 }
 
 #[test]

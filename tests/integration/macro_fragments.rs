@@ -135,6 +135,16 @@ macro_rules! listed {
     ($($path:path),* ; $value:expr) => { tools![$($path),*, { $value }] };
 }
 
+macro_rules! left_out {
+    ($path:path) => {
+        tools![
+            #[cfg(any())]
+            $path,
+            with_body
+        ]
+    };
+}
+
 #[tokio::test]
 async fn they_work() {
     assert_eq!(text(tools![with_body], "with_body", r#"{"x":0}"#).await, "1");
@@ -152,4 +162,5 @@ async fn they_work() {
     assert_eq!(property(tools![takes], "depth")["minimum"], -3);
     assert_eq!(definition(tools![lent]).parameters()["required"], agent::json!(["text"]));
     assert_eq!(listed!(with_body, whole_item; Shop).len(), 3);
+    assert_eq!(left_out!(whole_item).len(), 1);
 }

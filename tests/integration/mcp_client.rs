@@ -49,7 +49,7 @@ fn hasty(config: ClientConfig) -> ClientConfig {
     config
         .connect_timeout(Duration::from_secs(30))
         .call_timeout(Duration::from_secs(2))
-        .list_timeout(Duration::from_secs(5))
+        .list_timeout(Duration::from_millis(4_500))
         .max_result(100_000)
 }
 
@@ -289,7 +289,7 @@ async fn lists_without_an_end_are_left() {
                 Answer::tools(&names.iter().map(String::as_str).collect::<Vec<_>>())
             }),
         ),
-        ("took longer", Arc::new(|_| Answer::Hang)),
+        ("took longer than 4.5 s", Arc::new(|_| Answer::Hang)),
     ] {
         let url = Mock::start(move |method, _params, nth| match method {
             "tools/list" => answer(nth),

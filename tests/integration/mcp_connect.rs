@@ -173,6 +173,10 @@ async fn an_address_that_is_none() {
         assert_eq!(kind, Kind::Configuration);
         assert!(text.contains(what), "{text}");
     }
+    // No resolver asks for a label of more than 63 characters.
+    let unknown = format!("http://{}.invalid/mcp", "x".repeat(64));
+    let (kind, text) = refusal(ClientConfig::http(unknown).public_addresses_only()).await;
+    assert_eq!(kind, Kind::Unreachable, "{text}");
     // Without TLS on the other side.
     let url = answers("404 Not Found", "", "").await.replace("http:", "https:");
     let (kind, text) = refusal(ClientConfig::http(&url)).await;

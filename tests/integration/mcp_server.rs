@@ -181,6 +181,9 @@ async fn faults_of_tools_are_results_and_keep_their_secrets() {
     }
     let text = call(server.address, "wait_long", json!({})).await.text();
     assert_eq!(text, "isError: The tool did not finish within 0.05 s.");
+    let hasty = run(plain().longest_call(Duration::from_millis(50))).await;
+    let text = call(hasty.address, "nap", json!({"milliseconds": 30_000})).await.text();
+    assert_eq!(text, "isError: The tool did not finish within 0.05 s.");
     assert_eq!(call(server.address, "add", json!({"a": 1, "b": 1})).await.text(), "2");
     let unknown = call(server.address, "nothing", json!({})).await;
     assert_eq!((unknown.status, unknown.code()), (200, -32602));

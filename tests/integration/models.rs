@@ -29,6 +29,10 @@ async fn a_script_is_played_in_order_and_recorded() {
     assert_eq!(model.remaining(), 0);
     let error = shared.call(&StepCx::new(), &ask("three")).await.unwrap_err();
     assert_eq!(error.message(), "the script has 2 replies, and this is request 3");
+    let unrecorded = ScriptedModel::new(["Hello!"]).without_record();
+    unrecorded.call(&StepCx::new(), &ask("one")).await.unwrap();
+    let error = unrecorded.call(&StepCx::new(), &ask("two")).await.unwrap_err();
+    assert_eq!(error.message(), "the script has 1 reply, and this is request 2");
 }
 
 #[tokio::test]

@@ -286,6 +286,22 @@ async fn a_locked_file_is_busy_and_then_goes_on() {
     assert_eq!(store.begin(call(0)).await.unwrap(), None, "nothing was done before");
 }
 
+#[tokio::test]
+async fn an_inbox_that_is_lost_to_other_writers_is_busy_and_not_full() {
+    use sqlx::Connection as _;
+    let folder = Folder::new();
+    let path = folder.path("inbox.db");
+    let store = SqlStore::sqlite(&path).await.unwrap();
+    let mut other = sqlx::AnyConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+    // Nothing is inserted, as on Postgres when another writer takes the number of the message each time.
+    let trigger = "create trigger lost before insert on agent_steering begin select raise(ignore); end";
+    sqlx::query(trigger).execute(&mut other).await.unwrap();
+    let mut message = UserMessage::from("Hi");
+    message.id = Some("1".to_owned());
+    let error = store.push_steering("s", message).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Busy, "{error}");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_says_so() {

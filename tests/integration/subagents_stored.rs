@@ -278,6 +278,33 @@ async fn limits_hold_for_a_tree_that_continues_in_another_process() {
 }
 
 #[tokio::test]
+async fn what_ended_sub_agents_used_is_signed() {
+    let log = Arc::new(Log::default());
+    let prompt = json!([[["first", one("look", "a")]], [["book", "Rome"]]]).to_string();
+    let output = tree(&log).build().unwrap().prompt(prompt).await.unwrap();
+    let whole = serde_json::to_value(output.snapshot.unwrap()).unwrap();
+    assert_eq!((&whole["children"]["runs"], &whole["version"]), (&json!(1), &json!(6)));
+    for (count, version, refused) in [
+        ("runs", 6, "the stored run does not have this assistant's signature"),
+        ("requests", 6, "the stored run does not have this assistant's signature"),
+        ("runs", 5, "the stored run has version 5"),
+        ("", 6, ""),
+    ] {
+        let mut stored = whole.clone();
+        stored["version"] = json!(version);
+        if !count.is_empty() {
+            stored["children"][count] = json!(0);
+        }
+        let suspended: SuspendedRun = serde_json::from_value(stored).unwrap();
+        let root = tree(&log).build().unwrap();
+        let resumed = root.resume(&suspended, suspended.decide(|_| Decision::Allow)).await;
+        let error = resumed.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains(refused) && error.is_empty() == refused.is_empty(), "{count}: {error}");
+    }
+    assert_eq!(log.lines(), ["book Rome", "look a"]);
+}
+
+#[tokio::test]
 async fn with_records_and_no_session_a_tree_that_waits_is_resumed() {
     let (log, store) = (Arc::new(Log::default()), MemoryStore::new());
     let open = || tree(&log).store(store.clone()).build().unwrap();

@@ -99,11 +99,34 @@ async fn a_type_that_refuses_what_its_schema_takes_is_a_fault_and_the_reason_is_
         let read = plan.parse::<Lies>(&args.to_string()).map(|_| ToolOutput::text("read"));
         async move { read.map_or_else(ToolOutcome::from, ToolOutcome::from) }
     });
-    let model = tried(tools![{ lies.unwrap() }]).await;
-    let text = model.to_string();
-    assert!(
-        text.contains("arguments that fit the schema were refused") && text.contains("result: /text"),
-        "{text}"
-    );
-    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| model.assert_safe())).is_err());
+    let lies = lies.unwrap();
+    // Without retries, the code of each refusal is `retries_exhausted`.
+    for retries in [2, 0] {
+        let model = SchemaModel::new();
+        let assistant =
+            Assistant::builder(model.clone()).max_retries(retries).tools(tools![{ lies.clone() }]);
+        assistant.build().unwrap().prompt("Try it.").await.unwrap();
+        let text = model.to_string();
+        assert!(
+            text.contains("arguments that fit the schema were refused") && text.contains("result: /text"),
+            "{text}"
+        );
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| model.assert_safe())).is_err());
+    }
+}
+
+/// Reserves a room.
+#[tool(inline, max_retries = 0)]
+fn reserve(room: u32) -> Result<String, agent::ToolError> {
+    Err(agent::ToolError::retry(format!("room {room} is taken")))
+}
+
+#[tokio::test]
+async fn a_body_that_asks_for_a_better_call_refuses_no_arguments() {
+    let model = tried(tools![reserve]).await;
+    model.assert_safe();
+    let calls = model.calls();
+    let right: Vec<_> = calls.iter().filter(|call| call.kind().to_string() == "right").collect();
+    assert!(right.iter().any(|call| call.code.as_deref() == Some("retries_exhausted")), "{right:?}");
+    assert!(!right.iter().any(|call| call.is_refused()), "{right:?}");
 }

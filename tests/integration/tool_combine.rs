@@ -192,6 +192,23 @@ fn what_cannot_be_is_told_with_everything_else() {
         error,
         "tool `c` cannot be defined: parameter \"a\": `a` cannot be taken out: `if` speaks of it"
     );
+    let referring = json!({
+        "type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+        "allOf": [{"$ref": "#/$defs/both"}], "$defs": {"both": {"$ref": "#/$defs/one"}, "one": {"required": ["a"]}}
+    });
+    let tool = Tool::new("c", "Has a reference.", referring, |_, _| async {}).expect("a tool");
+    assert!(Registry::new(tools![{ tool.clone() }].fix_argument("a", 1)).is_err());
+    assert!(Registry::new(tools![{ tool }].hide_argument("b")).is_ok());
+}
+
+#[test]
+fn a_fixed_value_has_no_issues_of_other_arguments() {
+    let schema = json!({
+        "type": "object", "properties": {"user": {"type": "string"}, "user_id": {"type": "string"}},
+        "required": ["user", "user_id"]
+    });
+    let tool = Tool::new("c", "Has two names.", schema, |_, _| async {}).expect("a tool");
+    Registry::new(tools![{ tool }].fix_argument("user", "ann")).expect("only `user_id` is missing");
 }
 
 #[tokio::test]

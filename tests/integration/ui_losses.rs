@@ -318,6 +318,16 @@ async fn question_streams() -> [String; 2] {
 }
 
 #[tokio::test]
+async fn the_version_of_the_ai_sdk_changes_nothing_of_ag_ui() {
+    let model =
+        ScriptedModel::new([reply().tool_call("send", r#"{"to": "Ann", "amount": 5}"#), reply().text("ok")]);
+    let assistant = builder(model).on_approval(|_| async { Decision::Deny("no".into()) }).build().unwrap();
+    let events = events_of(&assistant).await;
+    let of = |options: UiOptions| lines(&encoded(UiProtocol::AgUi, &assistant, &options, &events));
+    assert_eq!(of(UiOptions::default().ai_sdk_version(6)), of(UiOptions::default()));
+}
+
+#[tokio::test]
 async fn every_row_of_the_guide_is_true() {
     let guide = include_str!("../../agent/src/guide/screens.md");
     let (_, table) = guide.split_once("# What each protocol loses").unwrap();

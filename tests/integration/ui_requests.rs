@@ -152,6 +152,12 @@ async fn decisions_count_once_and_for_what_waits() {
     assert!(answer(&json!([yes(&id)]), &json!({id.clone(): [1]})).is_err());
     assert!(answer(&json!([part("approval-responded", &json!({"id": id}))]), &json!({})).is_err());
 
+    // The message contains the whole run, however long it is.
+    let text = json!({"type": "text", "text": "x"});
+    let long = [vec![text; 300], vec![json!({"type": "step-start"}), yes(&id)]].concat();
+    assert!(answer(&json!(long), &json!({})).unwrap().decisions(&suspended).is_ok());
+    assert!(answer(&json!(vec![yes(&id); 257]), &json!({})).is_err());
+
     // The arguments are those of the run, not those of the page.
     let edited = answer(&json!([yes(&id)]), &json!({id.clone(): {"amount": 4}})).unwrap();
     let shown = format!("{edited:?}");

@@ -413,6 +413,51 @@ async fn a_message_during_a_run_can_steer_it() {
 }
 
 #[tokio::test]
+async fn facts_of_the_page_come_with_a_message_that_steers() {
+    let model = ScriptedModel::from_fn(|request| match request.messages.last().unwrap().text().as_str() {
+        "page: orders\n\nquick" => reply().text("Quickly."),
+        "quick" => reply().text("Where?"),
+        _ => reply().tool_call("wait", "{}"),
+    });
+    let assistant = Assistant::builder(model).tools(tools![wait]).tool_timeout(Duration::from_millis(300));
+    let options = UiOptions::default().steer_while_busy();
+    let ui = UiServer::new(assistant.build().unwrap()).options(options).single_user();
+    let mut first = ui.post(UiProtocol::AgUi, &runs("go", "r1")).await.into_body();
+    until(&mut first, "TOOL_CALL_END").await;
+    let mut body: Value = serde_json::from_slice(&runs("quick", "r2")).unwrap();
+    body["context"] = json!([{"description": "page", "value": "orders"}]);
+    let second = all(ui.post(UiProtocol::AgUi, body.to_string().as_bytes()).await).await;
+    assert!(second.contains("Quickly."), "{second}");
+}
+
+#[tokio::test]
+async fn a_run_that_does_not_begin_leaves_the_last_run_as_it_was() {
+    let model = ScriptedModel::from_fn(|request| match request.messages.last().unwrap().text().as_str() {
+        "fail" => {
+            reply().error(agent::model::ModelError::new(agent::model::ModelErrorKind::RateLimit, "slowly"))
+        }
+        _ => reply().hang(),
+    });
+    let assistant = Assistant::builder(model).build().unwrap();
+    let shared = assistant.clone();
+    let ui = UiServer::new(assistant.clone()).single_user().threads(move |_, _| {
+        let assistant = shared.clone();
+        async move { Ok(assistant) }
+    });
+    let failed = all(ui.post(UiProtocol::AgUi, &runs("fail", "r1")).await).await;
+    let end = chunks(&failed).pop().unwrap();
+    assert_eq!(end["code"], "rate_limit");
+    // The application uses the assistant itself, so the next run of the thread does not begin.
+    let mut own = assistant.prompt("hang").stream();
+    own.next().await.unwrap();
+    assert_rejected(ui.post(UiProtocol::AgUi, &runs("go", "r2")).await, 409, "busy").await;
+    let id = failed.lines().find_map(|line| line.strip_prefix("id: ")).unwrap();
+    let rest = all(ui.attach(UiProtocol::AgUi, "c", Some(id)).await).await;
+    assert_eq!(chunks(&rest).pop().unwrap(), end);
+    assert!(!rest.contains("RUN_STARTED"), "the client continues after the chunk that it has");
+}
+
+#[tokio::test]
 async fn a_thread_that_cannot_be_opened_and_a_run_that_fails() {
     let assistant = Assistant::builder(ScriptedModel::new(["x"])).build().unwrap();
     let ui = UiServer::new(assistant)

@@ -33,7 +33,9 @@ fn assistant() -> Assistant {
         reply().tool_call_with_id("call_1", "ask", r#"{"task": "To Rome."}"#),
         reply().text("You are on the train."),
     ]);
-    Assistant::builder(model).tools(expert.as_tool("ask", "Books trains.")).build().unwrap()
+    // `count` has a secret, so the arguments of tools that the main assistant does not know would be withheld.
+    let tools = expert.as_tool("ask", "Books trains.");
+    Assistant::builder(model).tools(tools).tools(tools![count]).build().unwrap()
 }
 
 /// The chunks of the events of a run.
@@ -105,6 +107,7 @@ async fn an_interrupt_of_ag_ui_resumes_a_sub_agent() {
     let outcome = &all.last().unwrap()["outcome"];
     let id = &outcome["interrupts"][0]["id"];
     assert_eq!(*id, *suspended.requests()[0].request_id, "{outcome}");
+    assert!(outcome["interrupts"][0]["message"].as_str().unwrap().contains("Rome"), "{outcome}");
     let resume = json!([{"interruptId": id, "status": "resolved", "payload": {"approved": false}}]);
     let body = json!({"threadId": "t", "runId": "r2", "messages": [], "resume": resume}).to_string();
     let decisions =

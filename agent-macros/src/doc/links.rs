@@ -1,15 +1,15 @@
 //! Replaces links by their texts if only rustdoc can resolve them, because a model cannot follow such links.
 //! Links to the web stay.
 
+use super::CodeBlock;
 use std::collections::HashMap;
 
 /// Replaces links to items by their texts, writes the targets of web links inline, and removes the definitions of link references.
 pub(super) fn flattened(lines: &[String]) -> Vec<String> {
-    let (mut references, mut kept, mut fenced) = (HashMap::new(), Vec::new(), false);
+    let (mut references, mut kept, mut block) = (HashMap::new(), Vec::new(), CodeBlock::default());
     for line in lines {
-        let is_fence = super::is_fence(line);
-        fenced ^= is_fence;
-        match definition(line).filter(|_| !fenced && !is_fence) {
+        let is_code = block.holds(line);
+        match definition(line).filter(|_| !is_code) {
             Some((name, target)) => drop(references.insert(name, target)),
             None => kept.push(line.clone()),
         }
@@ -24,11 +24,10 @@ pub(super) fn flattened(lines: &[String]) -> Vec<String> {
         }
         paragraph.clear();
     };
+    block = CodeBlock::default();
     for line in kept {
-        let is_fence = super::is_fence(&line);
-        if fenced || is_fence || line.trim().is_empty() {
+        if block.holds(&line) || line.trim().is_empty() {
             close(&mut paragraph, &mut out);
-            fenced ^= is_fence;
             out.push(line);
         } else {
             paragraph.push(line);

@@ -4,7 +4,7 @@
 const FOR_PEOPLE: [&str; 6] = ["errors", "panics", "safety", "examples", "example", "aborts"];
 const OF_ARGUMENTS: [&str; 4] = ["arguments", "args", "parameters", "params"];
 
-use super::Line;
+use super::{CodeBlock, Line};
 
 /// Returns the lines for a model, and the lines of the sections about arguments. A constant, whose headings are
 /// unknown, belongs to the section that contains it.
@@ -15,14 +15,13 @@ pub(super) fn split(lines: &[Line]) -> (Vec<Line>, Vec<Line>) {
         Nobody(usize),
     }
     let (mut told, mut arguments) = (Vec::new(), Vec::new());
-    let (mut to, mut fenced) = (To::Model, false);
+    let (mut to, mut block) = (To::Model, CodeBlock::default());
     for line in lines {
         let known = match line {
             Line::Known(line) => line.as_str(),
             Line::Constant(_) => "",
         };
-        fenced ^= super::is_fence(known);
-        if let (false, Some((level, title))) = (fenced, heading(known)) {
+        if let (false, Some((level, title))) = (block.holds(known), heading(known)) {
             let ends = match to {
                 To::Model => true,
                 To::Arguments(outer) | To::Nobody(outer) => level <= outer,

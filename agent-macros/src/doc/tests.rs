@@ -32,6 +32,7 @@ fn block_comments_with_and_without_stars() {
     assert_eq!(of("/** Relative to the root. */"), "Relative to the root.");
     assert_eq!(of("/**\n * One\n * two.\n *\n * Three.\n */"), "One two.\nThree.");
     assert_eq!(of("/**\n    One\n    two.\n\n    Three.\n*/"), "One two.\nThree.");
+    assert_eq!(of("/**\n\u{a0}One\n\u{3000}two.\n*/"), "One two.", "blanks of different widths");
     // This is a list and not a column of stars, because the line before the list has no star.
     assert_eq!(of("/**\nOne:\n* a\n* b\n*/"), "One:\n* a\n* b");
 }
@@ -73,6 +74,18 @@ fn code_is_untouched() {
     assert_eq!(
         of("/// One\n///\n///     let a = 1;\n///     let b = 2;\n///\n/// two"),
         "One\n    let a = 1;\n    let b = 2;\ntwo"
+    );
+}
+
+#[test]
+fn a_code_block_ends_at_its_own_mark() {
+    let text = "A reading.\n````\n```\n# Errors\n[Reading](x)\n[x]: crate::Y\n````\nAnother.";
+    let docs = text.replace("A reading", "A [reading](crate::R)").replace('\n', "\n/// ");
+    assert_eq!(of(&format!("/// {docs}")), text);
+    assert_eq!(
+        of("/// A [reading](crate::R).\n/// ~~~\n/// [Reading](x)"),
+        "A reading.\n~~~\n[Reading](x)",
+        "an unclosed block"
     );
 }
 

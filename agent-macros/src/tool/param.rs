@@ -94,6 +94,7 @@ fn describe(sig: &Signature, params: &mut [Param], listed: &[(String, String)], 
             FnArg::Receiver(_) => None,
         })
         .collect();
+    let typed = sig.inputs.len() - usize::from(sig.receiver().is_some());
     for (name, text) in listed {
         let is = |param: &&mut Param| {
             let renamed = param.options.rename.as_ref().map(LitStr::value);
@@ -101,7 +102,7 @@ fn describe(sig: &Signature, params: &mut [Param], listed: &[(String, String)], 
         };
         if let Some(param) = params.iter_mut().find(is) {
             param.options.description.get_or_insert_with(|| Text::Known(text.clone()));
-        } else if !names.contains(name) && names.len() == sig.inputs.len() {
+        } else if !names.contains(name) && names.len() == typed {
             let known: Vec<&str> = names.iter().map(String::as_str).collect();
             let advice = match nearest(name, &known) {
                 Some(near) => format!("did you mean `{near}`?"),

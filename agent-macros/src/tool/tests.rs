@@ -74,6 +74,27 @@ fn mistakes_are_reported_together() {
 }
 
 #[test]
+fn a_listed_argument_that_a_method_lacks_is_reported() {
+    let (_, messages) = expanded(
+        quote!(),
+        &quote!(
+            impl S {
+                /// Looks.
+                ///
+                /// # Arguments
+                /// * `ctiy` - Where.
+                #[tool]
+                fn f(&self, city: String) {}
+            }
+        ),
+    );
+    assert_eq!(
+        messages,
+        ["the docs list an argument `ctiy` that the function does not have: did you mean `city`?"]
+    );
+}
+
+#[test]
 fn after_a_mistake_the_type_is_still_a_tool() {
     let (text, _) = expanded(
         quote!(),

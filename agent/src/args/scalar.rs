@@ -460,10 +460,21 @@ impl StrSpec {
 /// A member of an `enum` or `const`, and the rule by which the sent value was coerced to it, if any.
 pub(crate) type PickedMember<'v> = (&'v Value, Option<CoercionRule>);
 
-/// Returns the member that equals `sent`, or to which the rules coerce `sent`. Numbers are compared by value.
-pub(crate) fn const_of<'v>(members: &'v [Value], sent: &Value, rules: Rules) -> Option<PickedMember<'v>> {
+/// Returns the member that equals `sent`, or to which the rules coerce `sent`. `raw` is the JSON text of `sent`. Numbers are compared by
+/// value.
+pub(crate) fn const_of<'v>(
+    members: &'v [Value],
+    sent: &Value,
+    raw: &str,
+    rules: Rules,
+) -> Option<PickedMember<'v>> {
     const BY_NUMBER: Option<CoercionRule> = Some(CoercionRule::ToClosedNumber);
     if let Some(member) = members.iter().find(|m| same_json(m, sent)) {
+        // `serde_json` reads `2.0000000000000000001` as 2, but it is not the integer 2.
+        let lost = |float: f64| !rounding::is_safe(raw) && rounding::is_rounded(raw, float);
+        if !member.is_f64() && sent.is_f64() && sent.as_f64().is_some_and(lost) {
+            return None;
+        }
         return Some((member, BY_NUMBER.filter(|_| member.is_number() && member != sent)));
     }
     let text = sent.as_str()?;

@@ -222,6 +222,13 @@ pub(super) struct ChildSteering {
     pub(super) is_steered: bool,
 }
 
+impl ChildSteering {
+    /// Returns whether the runs are cancelled at once.
+    pub(super) fn cancels(self) -> bool {
+        self.is_steered && self.policy == SteeringPolicy::CancelRunning
+    }
+}
+
 /// The result of a wait for answers from outside and for started runs.
 #[derive(Debug)]
 pub(super) struct Answers {

@@ -8,11 +8,11 @@ use super::journal::{Journal, RetryPolicy, RunJournal, StepResult, ToolRequest};
 use super::running::ActiveRuns;
 use super::steps::JournalSteps;
 use super::{Outcome, RunRequest};
-use crate::loop_core::{CallEnd, Queue, SteeringPolicy};
+use crate::loop_core::{AgentLoop, CallEnd, Queue, SteeringPolicy};
 use crate::message::Message;
 use crate::run_path::RunPath;
 use crate::runtime::{
-    CheckedArguments, ChildReport, JournaledCall, NEW_MESSAGE, ServedAssistant, mark_steered,
+    CheckedArguments, ChildReport, JournaledCall, NEW_MESSAGE, Performer, ServedAssistant, mark_steered,
 };
 use crate::steps::{SharedLoop, StepError, drive};
 use crate::tool::cancel::CancelToken;
@@ -69,18 +69,13 @@ pub(super) async fn play<J: RunJournal>(
     cancel: CancelToken,
 ) -> Result<Outcome, StepError> {
     let run: Arc<str> = std::mem::take(&mut request.run).into();
-    let prompts = request.prompts();
     let child = request.child.take();
-    // State that is missing or invalid is refused here, before the first step.
-    let performer = served.assistant.performer(&run, &cancel, &request.state)?;
-    let mut core = served.assistant.begin(&run, request.state, request.history, prompts);
-    if let Some(turn) = request.recorded {
-        // The journal records whether the model is asked, because a function of the application may decide otherwise on a replay.
-        let asks = served.assistant.needs_follow_up(&turn);
-        let work = Box::pin(std::future::ready(Ok(asks)));
-        let asks: bool = journal.run(format!("{run}/recorded"), RetryPolicy::ONE_ATTEMPT, work).await?;
-        core.record(turn, asks)?;
+    let begun = begin(served, journal, &run, request, &cancel).await;
+    if matches!(&begun, Err(error) if !matches!(error, StepError::Engine { .. })) {
+        // The run is over, so that nobody may send messages to it. The inbox stays open if a notice arrived first.
+        while !journal.close().await? {}
     }
+    let (performer, core) = begun?;
     let inherited = child.as_ref().and_then(|child| child.time_limit);
     let time_limit = match served.assistant.wall_time() {
         Some(allowed) => {
@@ -110,6 +105,27 @@ pub(super) async fn play<J: RunJournal>(
         Some(report) => outcome.of_call(report),
         None => outcome,
     })
+}
+
+async fn begin<J: RunJournal>(
+    served: &SharedService,
+    journal: &J,
+    run: &Arc<str>,
+    mut request: RunRequest,
+    cancel: &CancelToken,
+) -> Result<(Performer, AgentLoop), StepError> {
+    let prompts = request.prompts();
+    // State that is missing or invalid is refused here, before the first step.
+    let performer = served.assistant.performer(run, cancel, &request.state)?;
+    let mut core = served.assistant.begin(run, request.state, request.history, prompts);
+    if let Some(turn) = request.recorded {
+        // The journal records whether the model is asked, because a function of the application may decide otherwise on a replay.
+        let asks = served.assistant.needs_follow_up(&turn);
+        let work = Box::pin(std::future::ready(Ok(asks)));
+        let asks: bool = journal.run(format!("{run}/recorded"), RetryPolicy::ONE_ATTEMPT, work).await?;
+        core.record(turn, asks)?;
+    }
+    Ok((performer, core))
 }
 
 /// Runs one call. A call of a `once` tool begins at most once: each attempt first records a unique name in the journal. If the journal

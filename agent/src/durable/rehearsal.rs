@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::inbox::{Inbox, PushOutcome};
 use super::journal::{
-    Answers, BatchEnd, ChildWait, InboxBatch, InboxRequest, Journal, ReceivedNotices, Recordable,
-    RetryPolicy, RunJournal, ToolRequest, Transient, Work,
+    Answers, BatchEnd, ChildSteering, ChildWait, InboxBatch, InboxRequest, Journal, ReceivedNotices,
+    Recordable, RetryPolicy, RunJournal, ToolRequest, Transient, Work,
 };
 use super::play::{SharedService, call_tool, play};
 use super::{Outcome, PendingAsk, RunRequest, Service};
@@ -358,17 +358,28 @@ impl MemoryJournal {
             return decode(ended);
         }
         self.check_crash()?;
-        if let ChildWait::Stopped(reason) = &children {
+        let (mut stopped, steering) = children.into_causes();
+        let is_steered = steering.is_some_and(ChildSteering::cancels);
+        if is_steered {
+            stopped = Some(NEW_MESSAGE.into());
+        }
+        let mut begun = started.len();
+        if let Some(reason) = &stopped {
+            // The runs that wait for a place are not started, as on an engine.
+            begun = begun.min(self.served.assistant.max_concurrency());
             let is_started = |name: &str| started.iter().any(|child| child.run == name);
             self.shared.cancel_children(&self.served, reason, is_started);
         }
-        let is_interruptible = matches!(&children, ChildWait::Ended(steering) if steering.policy == SteeringPolicy::CancelRunning);
+        let is_interruptible =
+            steering.is_some_and(|steering| steering.policy == SteeringPolicy::CancelRunning);
         self.run.is_interruptible.store(is_interruptible, Ordering::Relaxed);
-        let begun = started.len();
-        let ended = join_all(started.into_iter().map(|child| self.play_child(child))).await;
+        let all = started.len();
+        let ended = join_all(started.into_iter().take(begun).map(|child| self.play_child(child))).await;
         self.run.is_interruptible.store(false, Ordering::Relaxed);
-        let ended = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let steered = self.run.is_interrupted.swap(false, Ordering::Relaxed).then_some(begun);
+        let mut ended = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
+        ended.resize_with(all, || None);
+        let is_interrupted = self.run.is_interrupted.swap(false, Ordering::Relaxed) || is_steered;
+        let steered = is_interrupted.then_some(begun);
         let ended: EndedChildren = (ended, steered);
         let value = serde_json::to_value(ended).map_err(|error| error.to_string());
         self.record("ended".to_owned(), value.clone())?;

@@ -146,10 +146,11 @@ fn deserialize_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32
 }
 
 impl AgentLoop {
-    /// The highest version of the stored form that this library reads. A run that has waited for questions or for sub-agents is written in
-    /// this version, a run with [state](Self::with_serialized_state) in version 2, and any other run in version 1. Versions 3 and 4 had
-    /// other signatures, so a signed run of these versions is [refused](crate::run::ResumeError::OldVersion).
-    pub const VERSION: u32 = 5;
+    /// The highest version of the stored form that this library reads. A run that has waited for questions, or that has sub-agents, is
+    /// written in this version, a run with [state](Self::with_serialized_state) in version 2, and any other run in version 1. Versions 3
+    /// and 4 had other signatures, and so had version 5 if all sub-agents of the run had ended, so such a signed run is
+    /// [refused](crate::run::ResumeError::OldVersion).
+    pub const VERSION: u32 = 6;
     /// Minimum version of the stored form of a run with state.
     pub(super) const STATE_VERSION: u32 = 2;
 

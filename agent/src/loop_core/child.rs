@@ -71,6 +71,7 @@ impl AgentLoop {
         spent.usage = Usage::default();
         spent.runs = spent.runs.saturating_add(1);
         self.children.get_or_insert_default().add(&spent);
+        self.version = Self::VERSION;
     }
 
     /// Reads the amounts that a child used from the metadata of its call's result. Returns `None` if the tool is not an assistant.
@@ -114,8 +115,12 @@ pub(crate) fn gone_child() -> ToolOutcome {
 
 #[cfg(feature = "runtime")]
 impl AgentLoop {
-    pub(crate) fn stored_version(&self) -> u32 {
-        self.version
+    /// Returns the version of the stored form if signatures of this version had another format. In the versions 3 and 4, these were all
+    /// signatures; below version 6, those of runs whose sub-agents had all ended.
+    pub(crate) fn version_signed_differently(&self) -> Option<u32> {
+        let has_only_ended = self.children.is_some() && self.children().next().is_none();
+        let is_old = matches!(self.version, 3..=4) || (self.version < 6 && has_only_ended);
+        is_old.then_some(self.version)
     }
 
     pub(crate) fn tool_of(&self, ord: u32) -> Option<&str> {

@@ -82,15 +82,14 @@ impl AgentLoop {
             "retries": &self.retries,
             "tries": &self.tries,
         });
-        if !self.state.is_empty()
-            && let Some(signed) = signed.as_object_mut()
-        {
-            signed.insert("state".to_owned(), to_value(&self.state));
-        }
-        if self.continued > 0
-            && let Some(signed) = signed.as_object_mut()
-        {
-            signed.insert("continued".to_owned(), self.continued.into());
+        // A part that a run does not have is left out, so that earlier signatures of runs without this part stay valid.
+        let parts = [
+            ("state", (!self.state.is_empty()).then(|| to_value(&self.state))),
+            ("continued", (self.continued > 0).then(|| self.continued.into())),
+            ("children", self.children.as_ref().map(|spent| rounded(to_value(spent)))),
+        ];
+        if let Value::Object(signed) = &mut signed {
+            signed.extend(parts.into_iter().filter_map(|(name, part)| Some((name.to_owned(), part?))));
         }
         signed
     }

@@ -63,8 +63,8 @@ pub(super) fn wrapped_schema(schema: &Value) -> Option<Map<String, Value>> {
         }
     }
     let from_root = |at: &str| {
-        let is_kept =
-            DEFINITIONS.iter().any(|key| at.strip_prefix("#/").is_some_and(|at| at.starts_with(key)));
+        let first = at.strip_prefix("#/").and_then(|at| at.split('/').next());
+        let is_kept = first.is_some_and(|key| DEFINITIONS.contains(&key));
         let at = at.strip_prefix('#').filter(|at| !is_kept && (at.is_empty() || at.starts_with('/')))?;
         Some(format!("#/properties/{RESULT}{at}"))
     };
@@ -199,6 +199,10 @@ mod tests {
         let check = OutputCheck::new("trees", &list).unwrap();
         assert!(check.is_wrapped() && check.fault(&json!([{"all": 1}])).is_some());
         assert_eq!(unwrapped_schema(&wrapper), Some(list));
+        let other =
+            json!({"type": "array", "items": {"$ref": "#/$defs2/T"}, "$defs2": {"T": {"type": "object"}}});
+        let items = &wrapped_schema(&other).unwrap()["properties"]["result"]["items"];
+        assert_eq!(items["$ref"], "#/properties/result/$defs2/T");
         assert_eq!(unwrapped_schema(&json!({"type": "object", "properties": {"result": {}}})), None);
         assert_eq!(unwrapped(wrapped(&json!([1]))), json!([1]));
         for other in [json!({"result": 1, "more": 2}), json!([1]), json!(null)] {

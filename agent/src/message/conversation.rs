@@ -114,11 +114,13 @@ impl Conversation {
     pub fn clear(&mut self) {
         self.messages.clear();
         self.view = Arc::default();
+        self.extra.shift_remove("view");
     }
 
     /// Records a change of the [view](Self::view) that was stored separately from the messages. The messages do not change. [`ViewChange`]
-    /// has an example.
+    /// has an example. Stored changes that this version cannot read are removed, because the new change was not made after them.
     pub fn record_view_change(&mut self, change: ViewChange) {
+        self.extra.shift_remove("view");
         Arc::make_mut(&mut self.view).push(change);
     }
 

@@ -34,6 +34,22 @@ fn an_unknown_field_of_the_conversation_is_kept() {
 }
 
 #[test]
+fn changes_of_the_view_that_cannot_be_read_are_kept_until_there_are_others() {
+    let messages = [Message::user("Hi"), Message::assistant("Hello!"), Message::user("Bye")];
+    let mut stored = serde_json::to_value(Conversation::from_iter(messages)).unwrap();
+    stored["view"] = json!([{"change": "of a later version"}]);
+    let mut conversation: Conversation = serde_json::from_value(stored.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&conversation).unwrap(), stored);
+    let mut cleared = conversation.clone();
+    cleared.clear();
+    assert_eq!(cleared, Conversation::new());
+    conversation.compact(2, "The user greeted.").unwrap();
+    let text = serde_json::to_string(&conversation).unwrap();
+    assert_eq!(text.matches(r#""view":"#).count(), 1, "{text}");
+    assert_eq!(serde_json::from_str::<Conversation>(&text).unwrap(), conversation);
+}
+
+#[test]
 fn content_is_read_leniently() {
     let read = |content: Value| {
         let message: Message = serde_json::from_value(json!({"role": "user", "content": content})).unwrap();

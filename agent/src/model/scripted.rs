@@ -57,6 +57,8 @@ struct ScriptState {
     replies: VecDeque<ScriptedReply>,
     /// The initial number of replies.
     given: usize,
+    /// The number of requests so far, also without a record.
+    asked: usize,
     requests: Vec<ModelRequest>,
     keeps_no_record: bool,
     /// The number of calls so far, from which the ids of calls are made.
@@ -235,6 +237,7 @@ impl ScriptedModel {
     fn take_reply(&self, request: &ModelRequest) -> ScriptStream {
         let scripted = {
             let mut state = self.state();
+            state.asked += 1;
             if !state.keeps_no_record {
                 state.requests.push(request.clone());
             }
@@ -255,8 +258,11 @@ impl ScriptedModel {
 
     fn used_up(&self) -> ModelError {
         let state = self.state();
-        let (given, number) = (state.given, state.requests.len());
-        let message = format!("the script has {given} replies, and this is request {number}");
+        let number = state.asked;
+        let message = match state.given {
+            1 => format!("the script has 1 reply, and this is request {number}"),
+            given => format!("the script has {given} replies, and this is request {number}"),
+        };
         ModelError::new(ModelErrorKind::Other, message)
     }
 }

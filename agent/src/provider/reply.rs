@@ -74,8 +74,11 @@ impl ReplyReader {
         protocol: &dyn Protocol,
         model: &ModelInfo,
         status: u16,
-        headers: Vec<(String, String)>,
+        mut headers: Vec<(String, String)>,
     ) -> Self {
+        for (name, _) in &mut headers {
+            name.make_ascii_lowercase();
+        }
         let decoder = protocol.decoder(model);
         let limits = ReplyLimits::default();
         let form = if is_success(status) { BodyForm::Unknown } else { BodyForm::Body };
@@ -338,6 +341,11 @@ mod tests {
         fn decoder(&self, _: &ModelInfo) -> Box<dyn Decoder> {
             Box::new(Self)
         }
+
+        fn error(&self, _: u16, headers: &[(String, String)], _: &[u8]) -> ModelError {
+            let names: Vec<&str> = headers.iter().map(|(name, _)| name.as_str()).collect();
+            ModelError::protocol(names.join(", "))
+        }
     }
 
     impl Decoder for Anything {
@@ -402,6 +410,13 @@ mod tests {
         // The number of values in a whole stream is not limited.
         let events = format!("data: {}\n\n", long(1_000)).repeat(2_000);
         assert_eq!(words(read(&events, &mut out)), Ok(()));
+    }
+
+    #[test]
+    fn a_protocol_sees_the_names_of_headers_in_lower_case() {
+        let headers = vec![("Retry-After".to_owned(), "Soon".to_owned())];
+        let reader = ReplyReader::new(&Anything, &ModelInfo::new("x", "anything", "x"), 500, headers);
+        assert_eq!(reader.finish(&Anything, &mut Vec::new()).unwrap_err().message(), "retry-after");
     }
 
     #[test]

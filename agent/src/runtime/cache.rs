@@ -210,9 +210,12 @@ fn exact_text(args: &Value, sent: &str) -> String {
     /// Two different decimal numbers with at most this many digits are different floats.
     const DIGITS: usize = 15;
     let mut key = canonical(args);
-    // `args` is null if only the tool itself can parse the arguments. A long number in `args` may be a float that has lost digits.
+    let is_negative_exponent = |text: &[u8]| matches!(text, [b'0'..=b'9', b'e' | b'E', b'-']);
+    // `args` is null if only the tool itself can parse the arguments. A long number in `args` may be a float that has lost digits, and a
+    // number with a negative exponent may be so small that its float is 0.
     if args.is_null()
         || sent.split(|c: char| !c.is_ascii_digit() && c != '.').any(|number| number.len() > DIGITS)
+        || sent.as_bytes().windows(3).any(is_negative_exponent)
     {
         key.push_str(sent);
     }
@@ -283,6 +286,7 @@ mod tests {
         assert!(long[0] != long[1] && long[1] != long[2], "they are the same float");
         let fraction = ["0.1000000000000000055", "0.1"].map(|number| key(&format!(r#"{{"a": {number}}}"#)));
         assert_ne!(fraction[0], fraction[1]);
+        assert_ne!(key(r#"{"a": 1e-400}"#), key(r#"{"a": 2e-400}"#));
         let source = Source::new(7_u8);
         let identity = |source: &Source| Identity::new(source.address(), source.clone());
         let of = |source: &Source| CallKey { source: Some(identity(source)), ..key("{}") };

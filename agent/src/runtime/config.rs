@@ -199,9 +199,8 @@ impl Config {
 
     pub(super) fn definitions_of(&self, names: &[String]) -> Arc<[ToolDefinition]> {
         let tools = &self.request.tools;
-        if names.len() == tools.len() {
-            // Names are unique, so equally many names are the names of all tools. The shared list is returned, because it caches its
-            // encoded text.
+        if tools.iter().map(ToolDefinition::name).eq(names) {
+            // The shared list is returned, because it caches its encoded text.
             return tools.clone();
         }
         tools.iter().filter(|tool| names.iter().any(|name| name == tool.name())).cloned().collect()
@@ -277,5 +276,28 @@ pub(super) fn shown_tools(
         tools
     } else {
         tools.iter().filter(is_shown).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::scripted::ScriptedModel;
+    use crate::runtime::Assistant;
+    use crate::tools;
+
+    #[test]
+    fn a_tool_that_was_not_chosen_is_not_shown() {
+        let [a, b] = ["a", "b"].map(|name| {
+            Tool::new(name, "A tool.", json!({"type": "object"}), |_args: Value, _cx| async { "" }).unwrap()
+        });
+        let assistant = Assistant::builder(ScriptedModel::new(["Hi"])).tools(tools![{ a }, { b }]).build();
+        let assistant = assistant.unwrap();
+        let shown = |names: [&str; 2]| assistant.config().definitions_of(&names.map(str::to_owned));
+        // The names may come from the journal of a process with other tools.
+        assert_eq!(shown(["a", "gone"]).iter().map(ToolDefinition::name).collect::<Vec<_>>(), ["a"]);
+        assert!(Arc::ptr_eq(&shown(["a", "b"]), &assistant.config().request.tools));
     }
 }

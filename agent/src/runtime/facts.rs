@@ -1,6 +1,7 @@
 //! Getters for an assistant's configuration.
 
 use super::assistant::Assistant;
+use super::context::usable_in;
 use crate::message::ConversationView;
 use crate::model::{
     ContextReport, ManagedTool, ModelError, ModelInfo, ModelRequest, StepCx, Thinking, reply_reserve,
@@ -57,7 +58,7 @@ impl Assistant {
         let report = ContextReport::of_view(&request, &view, model.info(), &*config.counter);
         if let Some(limits) = &config.context {
             let window = view.window().map_or(limits.window, |window| window.min(limits.window));
-            return report.with_window(window, limits.window - limits.usable);
+            return report.with_window(window, window - usable_in(limits, &view));
         }
         let Some(window) = model.context_window() else { return report };
         report.with_window(window, reply_reserve(model.max_output(), request.max_tokens))

@@ -192,10 +192,32 @@ fn read(folder: &Path, args: &Value) -> Result<ToolOutput, ToolError> {
     let failed = |error: std::io::Error| ToolError::new("the result cannot be read").with_source(error);
     let mut file = private_files::open(&folder.join(handle)).map_err(|_| unknown_handle(handle))?;
     let size = file.metadata().map_err(failed)?.len();
+    let offset = offset.min(size);
     file.seek(SeekFrom::Start(offset)).map_err(failed)?;
     let mut bytes = Vec::new();
     file.take(length).read_to_end(&mut bytes).map_err(failed)?;
     let end = offset.saturating_add(bytes.len() as u64).min(size);
     let text = String::from_utf8_lossy(&bytes);
     Ok(ToolOutput::text(format!("[bytes {offset} to {end} of {size}]\n{text}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_offset_beyond_the_end_reads_nothing_from_a_file_as_from_a_text() {
+        let folder = std::env::temp_dir().join(new_id("agent-spill"));
+        let key = StepKey::new("r", 1, crate::step_key::StepKind::Tool, 0);
+        let text = "x".repeat(50);
+        let outcome = ToolOutput::text(&*text).into();
+        let (handle, file) = SpillFolder::new(folder.clone()).save(&key, &outcome, 10).await.unwrap();
+        for (offset, expected) in [(48, "[bytes 48 to 50 of 50]\nxx"), (100, "[bytes 50 to 50 of 50]\n")] {
+            let args = json!({"handle": handle, "offset": offset});
+            assert_eq!(read(&folder, &args).unwrap(), ToolOutput::text(expected));
+            assert_eq!(part_of_text(&text, &args), ToolOutput::text(expected));
+        }
+        drop(file);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

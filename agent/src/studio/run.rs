@@ -87,10 +87,15 @@ impl StudioRun {
     }
 
     pub(super) fn steer(&self, text: String) -> Result<(), Rejection> {
-        let waits = "The run waits for decisions or results: answer its calls first.";
-        let handle = self.handle().ok_or_else(|| Rejection::conflict("not_active", waits))?;
-        drop(handle.steer(text));
-        Ok(())
+        let reason = match &self.lock().phase {
+            RunPhase::Active(handle) => {
+                drop(handle.steer(text));
+                return Ok(());
+            }
+            RunPhase::Waiting(_) => "The run waits for decisions or results: answer its calls first.",
+            RunPhase::Over => "The run is over: start another one.",
+        };
+        Err(Rejection::conflict("not_active", reason))
     }
 
     fn notify(&self) {

@@ -186,6 +186,8 @@ async fn a_run_waits_for_a_decision_and_is_seen_by_two_pages() {
     }
     let late = studio.post(&format!("/api/runs/{run}/decide"), &decide).await;
     assert!(has_status(&late, 409), "{late}");
+    let late = studio.post(&format!("/api/runs/{run}/steer"), &json!({"text": "Quickly."})).await;
+    assert!(has_status(&late, 409) && late.contains("is over"), "{late}");
     let steps = json_of(&studio.get(&format!("/api/runs/{run}/steps")).await);
     assert_eq!(steps.as_array().unwrap().len(), 2);
     assert!(steps[1]["end"].as_u64() >= steps[1]["at"].as_u64() && steps[1]["error"].is_null(), "{steps}");

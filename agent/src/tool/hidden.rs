@@ -2,6 +2,7 @@
 
 use super::definition::ToolDefinition;
 use super::definition_error::DefinitionError;
+use crate::args::hooks::is_within;
 use crate::args::{Coercion, InvalidArguments, Issue, IssueCode, NotTakenOut, Plan};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -96,7 +97,7 @@ impl HiddenArgument {
         match validate(&Value::Object(alone).to_string()) {
             Ok(_) => Ok(()),
             Err(report) => {
-                let own = report.issues().iter().filter(|issue| issue.path.starts_with(&path));
+                let own = report.issues().iter().filter(|issue| is_within(&issue.path, &path));
                 match own.map(ToString::to_string).collect::<Vec<_>>() {
                     own if own.is_empty() => Ok(()),
                     own => refuse(format!("it cannot be fixed to this value: {}", own.join("; "))),

@@ -57,17 +57,14 @@ impl View {
     }
 
     /// Returns the arguments of a call as they are sent to a front end: without secrets, or an empty object if the options hide arguments.
-    pub(super) fn input(&self, tool: &str, args: &ToolArguments) -> Value {
+    /// `tool` is `None` for a sub-agent's call: nothing is withheld, because the sub-agent's events contain no secrets.
+    pub(super) fn input(&self, tool: Option<&str>, args: &ToolArguments) -> Value {
         if self.options.args { self.input_to_decide(tool, args) } else { json!({}) }
     }
 
-    /// Returns the arguments of a sub-agent's call. Nothing is withheld, because the sub-agent's events contain no secrets.
-    pub(super) fn input_of_child(&self, args: &ToolArguments) -> Value {
-        if self.options.args { value_or_text(args) } else { json!({}) }
-    }
-
     /// Returns the arguments of a call that a person decides on, without secrets, even if the options hide arguments.
-    pub(super) fn input_to_decide(&self, tool: &str, args: &ToolArguments) -> Value {
+    pub(super) fn input_to_decide(&self, tool: Option<&str>, args: &ToolArguments) -> Value {
+        let Some(tool) = tool else { return value_or_text(args) };
         if let Some(less) = self.secrets.arguments(tool, args) {
             return value_or_text(&less);
         }

@@ -363,12 +363,12 @@ impl<'w, 'o> Walk<'w, 'o> {
             (NodeKind::Enum(words), shape) => self.word(id, words, shape, doc),
             (NodeKind::Const(members), _) => {
                 let sent = doc.to_value();
-                match const_of(members, &sent, node.rules) {
+                match const_of(members, &sent, doc.raw, node.rules) {
                     Some((member, _)) => {
                         self.found.coerced |= *member != sent;
                         self.found.non_schema_coercion |= !same_json(member, &sent);
                         self.found.beyond_strict |= self.found.non_schema_coercion
-                            && const_of(members, &sent, node.rules.within_strict()).is_none();
+                            && const_of(members, &sent, doc.raw, node.rules.within_strict()).is_none();
                         self.repeated(doc);
                     }
                     None => self.add(IssueCode::Enum, |walk, issue| {

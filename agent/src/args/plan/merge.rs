@@ -168,7 +168,8 @@ fn merge_properties(old: &mut Value, new: &Value) {
 
 /// Replaces the old bound if the new bound is stricter.
 fn keep(old: &mut Value, new: &Value, stricter: Ordering) {
-    let order = match (new.as_i64(), old.as_i64()) {
+    let whole = |bound: &Value| bound.as_i64().map(i128::from).or_else(|| bound.as_u64().map(i128::from));
+    let order = match (whole(new), whole(old)) {
         (Some(new), Some(old)) => Some(new.cmp(&old)),
         _ => new.as_f64().partial_cmp(&old.as_f64()),
     };

@@ -171,8 +171,9 @@ fn escape(chars: &mut Peekable<Chars<'_>>) -> Result<Atom, String> {
 /// Parses `\uXXXX`, a pair of such escapes, or `\u{…}`, after the `u`.
 fn unicode(chars: &mut Peekable<Chars<'_>>) -> Result<char, String> {
     if chars.next_if_eq(&'{').is_some() {
-        let digits: String = chars.by_ref().take_while(|c| *c != '}').collect();
-        return code(u32::from_str_radix(&digits, 16).ok());
+        let digits: String = std::iter::from_fn(|| chars.next_if(char::is_ascii_hexdigit)).collect();
+        let number = u32::from_str_radix(&digits, 16).ok();
+        return code(number.filter(|_| chars.next_if_eq(&'}').is_some()));
     }
     let first = hex(chars, 4);
     let mut ahead = chars.clone();

@@ -159,7 +159,8 @@ pub(super) fn percent_decoded(text: &str) -> String {
     while let Some(at) = rest.find('%') {
         let (plain, escaped) = rest.split_at(at);
         out.extend_from_slice(plain.as_bytes());
-        let byte = escaped.get(1..3).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        let hex = escaped.get(1..3).filter(|hex| hex.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let byte = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
         out.push(byte.unwrap_or(b'%'));
         rest = &escaped[if byte.is_some() { 3 } else { 1 }..];
     }

@@ -2,7 +2,8 @@
 
 use super::{Plan, SchemaError};
 use crate::args::policy::{PlanOptions, UnknownKeys};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 /// Root keywords that this module handles. If any other keyword mentions a parameter, the parameter cannot be removed.
 const UNDERSTOOD: [&str; 10] = [
@@ -68,12 +69,13 @@ fn take_out(schema: &mut Value, name: &str) -> Result<(), String> {
     if root.get("$defs").is_some_and(refers_to_root) || root.get("properties").is_some_and(refers_to_root) {
         return Err(format!("`{name}` cannot be taken out: the parameters contain themselves"));
     }
-    let mut is_there = take_out_of(root, name)?;
+    let definitions = root.clone();
+    let mut is_there = take_out_of(root, name, &definitions)?;
     for keyword in ["oneOf", "anyOf"] {
         let Some(Value::Array(branches)) = root.get_mut(keyword) else { continue };
         for branch in branches {
             match branch {
-                Value::Object(branch) => is_there |= take_out_of(branch, name)?,
+                Value::Object(branch) => is_there |= take_out_of(branch, name, &definitions)?,
                 Value::Bool(_) => {}
                 _ => return Err(absent(name)),
             }
@@ -82,9 +84,15 @@ fn take_out(schema: &mut Value, name: &str) -> Result<(), String> {
     if is_there { Ok(()) } else { Err(absent(name)) }
 }
 
-fn take_out_of(object: &mut Map<String, Value>, name: &str) -> Result<bool, String> {
-    let condition =
-        object.iter().find(|(keyword, value)| !UNDERSTOOD.contains(&keyword.as_str()) && says(value, name));
+fn take_out_of(
+    object: &mut Map<String, Value>,
+    name: &str,
+    root: &Map<String, Value>,
+) -> Result<bool, String> {
+    let condition = object.iter().find(|(keyword, value)| {
+        !UNDERSTOOD.contains(&keyword.as_str())
+            && (says(value, name) || leads_to(&json!({ keyword.as_str(): value }), name, root))
+    });
     if let Some((keyword, _)) = condition {
         return Err(format!("`{name}` cannot be taken out: `{keyword}` speaks of it"));
     }
@@ -112,6 +120,41 @@ fn says(value: &Value, name: &str) -> bool {
         Value::Array(items) => items.iter().any(|item| says(item, name)),
         Value::Object(map) => map.iter().any(|(key, value)| key == name || says(value, name)),
         _ => false,
+    }
+}
+
+/// Returns whether a reference in `value` leads to a definition that mentions the property, or to an unknown definition.
+fn leads_to(value: &Value, name: &str, root: &Map<String, Value>) -> bool {
+    let (mut seen, mut waiting) = (BTreeSet::new(), vec![value]);
+    while let Some(value) = waiting.pop() {
+        let mut found = Vec::new();
+        references(value, &mut found);
+        for reference in found {
+            if !seen.insert(reference) {
+                continue;
+            }
+            let mut keys = reference.strip_prefix("#/").unwrap_or_default().split('/');
+            let first = keys.next().and_then(|key| root.get(key));
+            let target = first.and_then(|first| {
+                keys.try_fold(first, |found, key| found.get(key.replace("~1", "/").replace("~0", "~")))
+            });
+            match target {
+                Some(target) if !says(target, name) => waiting.push(target),
+                _ => return true,
+            }
+        }
+    }
+    false
+}
+
+fn references<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        Value::Object(map) => {
+            found.extend(map.get("$ref").and_then(Value::as_str));
+            map.values().for_each(|value| references(value, found));
+        }
+        _ => {}
     }
 }
 

@@ -151,7 +151,7 @@ fn member<'v>(
     node: &PlanNode,
 ) -> Result<(PickedMember<'v>, Value), serde_json::Error> {
     let sent: Value = serde_json::from_str(text)?;
-    let Some(picked) = const_of(members, &sent, node.rules) else { return Err(refused("const")) };
+    let Some(picked) = const_of(members, &sent, text, node.rules) else { return Err(refused("const")) };
     if matches!(picked.0, Value::Array(_) | Value::Object(_))
         && Document::parse(text).is_ok_and(|document| document.root.repeated_key().is_some())
     {

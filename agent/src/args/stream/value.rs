@@ -4,8 +4,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// A `Value` whose keys are all taken literally. serde_json itself gives the key `$serde_json::private::RawValue` a special meaning, and
-/// refuses some objects with this key.
+/// A `Value` whose keys are all taken literally. `serde_json` gives the key `$serde_json::private::RawValue` a special meaning, and refuses
+/// some objects with this key.
 pub(super) struct Plain(Value);
 
 impl Plain {

@@ -233,7 +233,7 @@ impl Sum {
             return Err(finer());
         }
         let part = parts / 10_u128.pow(digits);
-        self.nanos += part;
+        self.nanos = self.nanos.checked_add(part).ok_or_else(too_long)?;
         self.fraction = number.contains(['.', ',']);
         self.last = Some(unit);
         Ok(())

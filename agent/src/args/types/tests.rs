@@ -69,6 +69,8 @@ fn what_is_no_duration_is_refused_in_words() {
         ("0.0000000001s", "finer than a nanosecond"),
         ("18446744073709551616s", "too long"),
         ("99999999999999999999999999999999999999999999w", "too long"),
+        // The fraction exceeds `u128::MAX`.
+        ("340282366920938463463374607431768211.456us", "too long"),
     ] {
         let error = read(text).expect_err(text);
         assert!(error.contains(words), "{text:?}: {error}");

@@ -208,20 +208,19 @@ impl DurableClient {
     pub async fn outcome(&self, run: &str) -> Result<Outcome, DurableClientError> {
         let path = ["restate", "workflow", AGENT, run, "attach"];
         let mut pause = Duration::from_millis(200);
-        let mut outage = Duration::ZERO;
+        let mut outage = tokio::time::Instant::now();
         loop {
             let begun = tokio::time::Instant::now();
             match self.http.get(&path).await {
                 Err(error @ DurableClientError::Unreachable { .. }) => {
                     // A connection that lasted for more than 30 s shows that the engine was reachable, so a new outage begins.
                     if begun.elapsed() > Duration::from_secs(30) {
-                        (pause, outage) = (Duration::from_millis(200), Duration::ZERO);
+                        (pause, outage) = (Duration::from_millis(200), tokio::time::Instant::now());
                     }
-                    if outage >= Duration::from_secs(120) {
+                    if outage.elapsed() >= Duration::from_secs(120) {
                         return Err(error);
                     }
                     tokio::time::sleep(pause).await;
-                    outage += pause;
                     pause = (pause * 2).min(Duration::from_secs(5));
                 }
                 result => return result,
@@ -233,5 +232,27 @@ impl DurableClient {
 impl fmt::Debug for DurableClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DurableClient").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_ends_after_two_minutes_however_long_its_attempts_take() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = DurableClient::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        tokio::spawn(async move {
+            while let Ok((connection, _)) = listener.accept().await {
+                tokio::time::sleep(Duration::from_secs(10)).await;
+                drop(connection);
+            }
+        });
+        let begun = tokio::time::Instant::now();
+        let error = client.outcome("r").await.unwrap_err();
+        assert!(matches!(error, DurableClientError::Unreachable { .. }), "{error}");
+        let took = begun.elapsed().as_secs();
+        assert!((120..180).contains(&took), "{took} s");
     }
 }

@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use super::JournalSteps;
 use crate::durable::RunRequest;
-use crate::durable::journal::{Answers, ChildSteering, ChildWait, RetryPolicy, RunJournal};
+use crate::durable::journal::{ChildSteering, ChildWait, RetryPolicy, RunJournal};
 use crate::durable::run::ChildLink;
 use crate::loop_core::{CallEnd, ChildState, Spent, SteeringPolicy, steered};
 use crate::message::{ToolCall, UserMessage};
-use crate::runtime::{
-    ChildReport, JournaledCall, NEW_MESSAGE, mark_steered, too_many_children, waiting_child,
-};
+use crate::runtime::{ChildReport, JournaledCall, mark_steered, too_many_children, waiting_child};
 use crate::step_key::StepKey;
 use crate::steps::{SharedLoop, StepError, Steps as _};
 use crate::tool::{invoke::timed_out, outcome::ToolOutcome};
@@ -174,14 +172,10 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         let policy = self.served.assistant.steering_policy();
         let may_be_steered = !self.children.is_empty() && run.lock().may_be_steered();
         let is_steered = may_be_steered && self.is_steered(&run).await?;
-        let waited = if is_steered && policy == SteeringPolicy::CancelRunning {
-            let stopped = ChildWait::Stopped(NEW_MESSAGE.into());
-            let waited = self.journal.wait(Vec::new(), std::time::Duration::ZERO, stopped).await?;
-            Answers { steered: Some(waited.children.len()), ..waited }
-        } else {
-            let left = self.left_to_next_turn;
-            self.wait_for(asks, ChildWait::Ended(ChildSteering { policy, left, is_steered })).await?
-        };
+        let steering = ChildSteering { policy, left: self.left_to_next_turn, is_steered };
+        // A wait that ends at once publishes no requests.
+        let asks = if steering.cancels() { Vec::new() } else { asks };
+        let waited = self.wait_for(asks, ChildWait::Ended(steering)).await?;
         if waited.steered.is_some() {
             run.lock().steered();
         }

@@ -55,18 +55,17 @@ impl Connection {
         let limit = config.connect_limit();
         let tap = TrafficTap::new(config, server);
         if let Some(what) = config.misplaced() {
-            return Err(ConnectFailure::new(Kind::Configuration, what).error(config, server, &tap));
+            return Err(unusable(what).error(config, server, &tap));
         }
         let opening = async {
             match &config.endpoint {
                 Endpoint::Http(endpoint) => {
-                    let unusable =
-                        |what| ConnectFailure::new(Kind::Configuration, what).error(config, server, &tap);
-                    let token = token(endpoint).await.map_err(unusable)?;
+                    let failed = |failure: ConnectFailure| failure.error(config, server, &tap);
+                    let token = token(endpoint).await.map_err(|what| failed(unusable(what)))?;
                     if let Some(token) = &token {
                         tap.hide(token);
                     }
-                    let transport = over_http(endpoint, config, limit, token).await.map_err(unusable)?;
+                    let transport = over_http(endpoint, config, limit, token).await.map_err(failed)?;
                     Self::start(config, server, notifications, (transport, &tap), None).await
                 }
                 Endpoint::Command(endpoint) => {
@@ -176,6 +175,10 @@ fn listen(peer: &Peer<RoleClient>, notifications: &Arc<Notifications>) -> Option
     Some(task.abort_handle())
 }
 
+fn unusable(what: impl Into<String>) -> ConnectFailure {
+    ConnectFailure::new(Kind::Configuration, what)
+}
+
 async fn token(endpoint: &HttpEndpoint) -> Result<Option<String>, String> {
     match &endpoint.token {
         None => Ok(None),
@@ -194,12 +197,15 @@ async fn over_http(
     config: &ClientConfig,
     limit: Duration,
     token: Option<String>,
-) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+) -> Result<StreamableHttpClientTransport<reqwest::Client>, ConnectFailure> {
     let url = reqwest::Url::parse(&endpoint.url).map_err(|error| {
-        format!("the URL cannot be read ({error}): write it in full, like `http://127.0.0.1:8080/mcp`")
+        unusable(format!(
+            "the URL cannot be read ({error}): write it in full, like `http://127.0.0.1:8080/mcp`"
+        ))
     })?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(format!("the URL begins with `{}:`; use a URL with `http:` or `https:`", url.scheme()));
+        let what = format!("the URL begins with `{}:`; use a URL with `http:` or `https:`", url.scheme());
+        return Err(unusable(what));
     }
     let mut client = reqwest::Client::builder()
         .connect_timeout(limit)
@@ -209,16 +215,17 @@ async fn over_http(
         // acknowledgments.
         .pool_max_idle_per_host(0);
     if endpoint.public_only {
-        let host = url.host_str().ok_or("the URL has no host")?;
+        let host = url.host_str().ok_or_else(|| unusable("the URL has no host"))?;
         let addresses = public_addresses(&url).await?;
         client = client.no_proxy().resolve_to_addrs(host, &addresses);
     }
-    let client = client.build().map_err(|error| error.without_url().to_string())?;
+    let client = client.build().map_err(|error| unusable(error.without_url().to_string()))?;
     let mut headers = HashMap::new();
     for (name, value) in &endpoint.headers {
-        let name: HeaderName = name.parse().map_err(|_| format!("{name:?} is not the name of a header"))?;
+        let name: HeaderName =
+            name.parse().map_err(|_| unusable(format!("{name:?} is not the name of a header")))?;
         let mut value = HeaderValue::from_str(value)
-            .map_err(|_| format!("the value of the header `{name}` cannot be sent"))?;
+            .map_err(|_| unusable(format!("the value of the header `{name}` cannot be sent")))?;
         value.set_sensitive(true);
         headers.insert(name, value);
     }
@@ -256,13 +263,15 @@ fn same_origin(url: &reqwest::Url) -> reqwest::redirect::Policy {
 
 /// Looks up the addresses of a host, and fails unless all of them are public. The connection uses these addresses, because a second lookup
 /// of the name could return other addresses.
-async fn public_addresses(url: &reqwest::Url) -> Result<Vec<SocketAddr>, String> {
-    let port = url.port_or_known_default().ok_or("the URL has no port")?;
-    let host = url.host_str().ok_or("the URL has no host")?.trim_matches(['[', ']']);
-    let found = tokio::net::lookup_host((host, port)).await.map_err(|error| error.to_string())?;
+async fn public_addresses(url: &reqwest::Url) -> Result<Vec<SocketAddr>, ConnectFailure> {
+    let port = url.port_or_known_default().ok_or_else(|| unusable("the URL has no port"))?;
+    let host = url.host_str().ok_or_else(|| unusable("the URL has no host"))?.trim_matches(['[', ']']);
+    let found = tokio::net::lookup_host((host, port)).await.map_err(|error| {
+        ConnectFailure::new(Kind::Unreachable, format!("there is no connection ({error})"))
+    })?;
     let addresses: Vec<SocketAddr> = found.collect();
     if addresses.is_empty() || addresses.iter().any(|address| !is_public(address.ip())) {
-        return Err("its address is not a public one".to_owned());
+        return Err(unusable("its address is not a public one"));
     }
     Ok(addresses)
 }

@@ -132,12 +132,11 @@ pub(super) struct Challenge {
 impl Challenge {
     pub(super) fn parse(header: &str) -> Self {
         let mut challenge = Self::default();
-        let mut rest = header.trim();
-        if let Some((_scheme, parameters)) = rest.split_once(' ') {
-            rest = parameters;
-        }
+        let mut rest = header;
         while let Some((name, after)) = rest.split_once('=') {
-            let name = name.trim_matches([' ', ',', '\t']).to_ascii_lowercase();
+            // Before the first parameter of each challenge stands its scheme.
+            let name =
+                name.trim_end().rsplit([' ', ',', '\t']).next().unwrap_or_default().to_ascii_lowercase();
             let (value, left) = value(after);
             match &*name {
                 "resource_metadata" => challenge.resource_metadata = Some(value),
@@ -204,6 +203,9 @@ mod tests {
         assert_eq!(challenge.scope.as_deref(), Some("a b"));
         assert_eq!(challenge.resource_metadata.as_deref(), Some("https://x/.well-known/y"));
         assert_eq!(Challenge::parse(r#"Bearer scope=a,error="q\"x"#).error.as_deref(), Some("q\"x"));
+        let second =
+            Challenge::parse(r#"Negotiate abc==, Basic realm="x", Bearer error="invalid_token", scope="a""#);
+        assert_eq!((second.error.as_deref(), second.scope.as_deref()), (Some("invalid_token"), Some("a")));
         for nothing in ["", "Bearer", "Basic realm=\"x\"", "=", "Bearer =\""] {
             assert_eq!(Challenge::parse(nothing), Challenge::default(), "{nothing}");
         }

@@ -52,7 +52,7 @@ pub(super) async fn list(
     let all = pages(peer, config);
     let (tools, ttl) = tokio::time::timeout(config.limits.list, all)
         .await
-        .map_err(|_| failed(format!("the list took longer than {} s", config.limits.list.as_secs())))?
+        .map_err(|_| failed(format!("the list took longer than {} s", config.limits.list.as_secs_f64())))?
         .map_err(failed)?;
     let mut listing = ToolListing { tools: BTreeMap::new(), left_out: Vec::new(), fresh_until: None };
     listing.fresh_until = ttl.map(|ttl| Instant::now() + ttl);

@@ -37,11 +37,10 @@ impl ConfigSecrets {
                 let mut name = String::new();
                 for arg in &endpoint.args {
                     let arg = text(arg);
-                    match arg.split_once('=') {
-                        Some((name, value)) if is_secret(name) => secrets.add(value),
-                        _ if is_secret(&name) => secrets.add(&arg),
-                        _ => {}
+                    if is_secret(&name) {
+                        secrets.add_named(&name, &arg);
                     }
+                    secrets.add_argument(&arg);
                     // An option may be the name of the next argument, as in `--token t0k`.
                     name = if arg.starts_with('-') { arg } else { String::new() };
                 }
@@ -63,6 +62,22 @@ impl ConfigSecrets {
             value.rsplit_once(' ').filter(|(_, key)| is_secret(name) || key.len() >= MIN_UNNAMED)
         {
             self.add(key);
+        }
+    }
+
+    /// Adds the value that an argument itself names, as in `--token=t0k`, `--env=TOKEN=t0k` and `Authorization: Bearer t0k`.
+    fn add_argument(&mut self, arg: &str) {
+        let mut rest = arg;
+        while let Some(at) = rest.find(['=', ':']) {
+            let (name, value) = (&rest[..at], rest[at + 1..].trim_start());
+            // A colon also follows the host of a URL and a path, which are not names of headers.
+            let is_name = rest[at..].starts_with('=')
+                || name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+            // The padding of Base64 is not a value.
+            if is_name && is_secret(name) && !matches!(value, "" | "=") {
+                return self.add_named(name, value);
+            }
+            rest = &rest[at + 1..];
         }
     }
 
@@ -124,6 +139,22 @@ mod tests {
         let config =
             ClientConfig::http("https://x.example/mcp").header("X-Tenant", "acme-tulip").header("X-V", "2");
         assert_eq!(masked(&config, "acme-tulip, version 2"), "[redacted], version 2");
+    }
+
+    #[test]
+    fn secrets_in_arguments_for_headers_are_masked() {
+        for args in [
+            &["--header", "Authorization: Bearer t0ken-1=="][..],
+            &["--header", "X-Api-Key:t0ken-1=="],
+            &["--header=Authorization: Bearer t0ken-1=="],
+            &["--env=API_KEY=t0ken-1=="],
+            &["--auth", "Bearer t0ken-1=="],
+        ] {
+            let config = ClientConfig::command("x").args(args.iter().copied());
+            assert_eq!(masked(&config, "with t0ken-1==, a = b"), "with [redacted], a = b", "{args:?}");
+        }
+        let config = ClientConfig::command("x").args(["https://auth.example:8080/mcp", "-v", "/keys:/data"]);
+        assert_eq!(masked(&config, "8080/mcp and /data"), "8080/mcp and /data");
     }
 
     #[test]

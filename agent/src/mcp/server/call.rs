@@ -210,7 +210,7 @@ async fn run(
     }
     Some(outcome.unwrap_or_else(|| {
         cx.cancel_token().cancel("the call takes too long");
-        let text = format!("The tool did not finish within {} s.", limit.as_secs());
+        let text = format!("The tool did not finish within {} s.", limit.as_secs_f64());
         (ToolOutcome::failed(OutcomeCode::TIMEOUT, text), Vec::new())
     }))
 }

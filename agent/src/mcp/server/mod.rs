@@ -311,8 +311,7 @@ impl McpServer {
     }
 
     /// Sets the argument options of tools that set none themselves, including tools that a [loader](Self::with_loader) returns. Default:
-    /// `strict + json_text_decoded`, because some hosts send lists, maps and objects as JSON text. A parameter that accepts text keeps the
-    /// text.
+    /// `strict + json_text_decoded`, because some hosts send lists, maps and objects as JSON text. Parameters that accept text keep it.
     ///
     /// ```
     /// use agent::args::{CoercionPolicy, PlanOptions};
@@ -576,8 +575,7 @@ fn state_codec(key: Option<Vec<u8>>) -> Result<RequestStateCodec, McpServerError
     RequestStateCodec::try_new(key).map_err(|error| unusable(error.to_string()))
 }
 
-/// Checks that the server or each caller provides the state that the tools need. `provided` are the types that the authenticator adds to
-/// each caller.
+/// Checks that the server or each caller provides the state that tools need. `provided` are the types that the authenticator adds.
 fn check_state(tools: &Registry, state: &StateMap, provided: &[StateKey]) -> Result<(), McpServerError> {
     let info = Arc::new(RequestInfo::none());
     let own = call::own_state(&Caller::anonymous(), info).over(state);

@@ -8,10 +8,11 @@ use crate::mcp::ErrorCode;
 use crate::serve::ShutdownPhase;
 use crate::tool::cancel::CancelToken;
 use rmcp::RoleServer;
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, ClientNotification, ClientRequest, RequestId, ServerJsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, ServerInitializeError, ServiceExt, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
@@ -73,10 +74,25 @@ struct LineTransport<I, O> {
     line: Vec<u8>,
     /// Whether the rest of the current line is skipped, because the line is too long.
     is_skipping: bool,
-    /// Number of requests and invalid lines that are not answered yet.
-    open: watch::Sender<usize>,
+    open: watch::Sender<OpenRequests>,
     /// The time at which the server stops waiting for answers; set when the input ends.
     end: Option<Instant>,
+}
+
+/// The requests that are not answered yet.
+#[derive(Default)]
+struct OpenRequests {
+    /// The ids of requests that wait for an answer of `rmcp`. They are not counted, because `rmcp` answers each id at most once, and never
+    /// after a cancellation.
+    ids: HashSet<RequestId>,
+    /// Number of answers that are being written, including those to invalid lines.
+    writing: usize,
+}
+
+impl OpenRequests {
+    fn len(&self) -> usize {
+        self.ids.len() + self.writing
+    }
 }
 
 /// The output stream. After a line was cut off, every further write fails.
@@ -99,14 +115,14 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> LineTransport<I, O> {
             output: Arc::new(output),
             line: Vec::new(),
             is_skipping: false,
-            open: watch::Sender::new(0),
+            open: watch::Sender::default(),
             end: None,
         }
     }
 
     async fn next_line_when_ready(&mut self) -> io::Result<Option<InputLine>> {
         let mut open = self.open.subscribe();
-        let _ = open.wait_for(|open| *open < MAX_OPEN).await;
+        let _ = open.wait_for(|open| open.len() < MAX_OPEN).await;
         self.next_line().await
     }
 
@@ -142,17 +158,20 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> LineTransport<I, O> {
     async fn finish(&mut self) {
         let end = *self.end.get_or_insert_with(|| Instant::now() + GRACE);
         let mut open = self.open.subscribe();
-        let _ = tokio::time::timeout_at(end, open.wait_for(|open| *open == 0)).await;
+        let _ = tokio::time::timeout_at(end, open.wait_for(|open| open.len() == 0)).await;
     }
 
-    fn message(&self) -> Result<ClientJsonRpcMessage, (ErrorCode, &'static str)> {
-        let envelope = Envelope::read(&self.line).map_err(|malformed| (malformed.0, malformed.1))?;
+    fn message(&self) -> Result<ClientJsonRpcMessage, InvalidLine> {
+        let envelope =
+            Envelope::read(&self.line).map_err(|malformed| (Value::Null, malformed.0, malformed.1))?;
+        let invalid = |code, text| (envelope.error_id(), code, text);
         let mut message = if let Some(call) = envelope.call() {
             call.into()
         } else {
             let rest = envelope.without_arguments(|_, _| None);
-            serde_json::from_slice(rest.as_ref().map_or(&*self.line, String::as_bytes))
-                .map_err(|_| (ErrorCode::InvalidRequest, "Invalid request: not a message of the protocol"))?
+            serde_json::from_slice(rest.as_ref().map_or(&*self.line, String::as_bytes)).map_err(|_| {
+                invalid(ErrorCode::InvalidRequest, "Invalid request: not a message of the protocol")
+            })?
         };
         if let ClientJsonRpcMessage::Request(request) = &mut message
             && let ClientRequest::CallToolRequest(call) = &mut request.request
@@ -160,7 +179,8 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> LineTransport<I, O> {
             if let Some(arguments) = envelope.arguments() {
                 call.extensions.insert(RawArguments::from(arguments));
             }
-            if let Some(answers) = envelope.answers().map_err(|malformed| (malformed.0, malformed.1))? {
+            let answers = envelope.answers().map_err(|malformed| invalid(malformed.0, malformed.1))?;
+            if let Some(answers) = answers {
                 call.extensions.insert(answers);
             }
         }
@@ -177,6 +197,9 @@ impl Drop for CutLine<'_> {
         self.0.inspect(|failed| failed.cancel("the output cannot be written"));
     }
 }
+
+/// The id, the code and the text of the error that answers a line.
+type InvalidLine = (Value, ErrorCode, &'static str);
 
 enum InputLine {
     Read,
@@ -234,13 +257,24 @@ where
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         let output = self.output.clone();
-        let is_answer = matches!(message, ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_));
+        let answered = match &message {
+            ServerJsonRpcMessage::Response(response) => Some(&response.id),
+            ServerJsonRpcMessage::Error(error) => error.id.as_ref(),
+            _ => None,
+        };
+        let is_answer = answered.is_some();
+        if let Some(id) = answered {
+            self.open.send_modify(|open| {
+                open.ids.remove(id);
+                open.writing += 1;
+            });
+        }
         let line = serde_json::to_vec::<ServerJsonRpcMessage>(&message);
         let open = self.open.clone();
         async move {
             let written = output.write_line(&line?).await;
             if is_answer {
-                open.send_modify(|open| *open = open.saturating_sub(1));
+                open.send_modify(|open| open.writing -= 1);
             }
             written
         }
@@ -263,7 +297,7 @@ where
                     return None;
                 }
                 Some(InputLine::TooLong) => {
-                    Err((ErrorCode::InvalidRequest, "Invalid request: the line is too long"))
+                    Err((Value::Null, ErrorCode::InvalidRequest, "Invalid request: the line is too long"))
                 }
                 Some(InputLine::Read) if self.line.iter().all(u8::is_ascii_whitespace) => {
                     self.line.clear();
@@ -274,19 +308,30 @@ where
             self.line.clear();
             match message {
                 Ok(message) => {
-                    if matches!(message, ClientJsonRpcMessage::Request(_)) {
-                        self.open.send_modify(|open| *open += 1);
+                    match &message {
+                        ClientJsonRpcMessage::Request(request) => {
+                            self.open.send_modify(|open| _ = open.ids.insert(request.id.clone()));
+                        }
+                        ClientJsonRpcMessage::Notification(sent) => {
+                            if let ClientNotification::CancelledNotification(cancelled) = &sent.notification
+                                && let Some(id) = &cancelled.params.request_id
+                            {
+                                self.open.send_modify(|open| _ = open.ids.remove(id));
+                            }
+                        }
+                        _ => {}
                     }
                     return Some(message);
                 }
-                Err((code, text)) => {
-                    let answer = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code.code(), "message": text}});
+                Err((id, code, text)) => {
+                    let answer =
+                        json!({"jsonrpc": "2.0", "id": id, "error": {"code": code.code(), "message": text}});
                     let open = self.open.clone();
-                    open.send_modify(|open| *open += 1);
+                    open.send_modify(|open| open.writing += 1);
                     // The line is written in a separate task, because this future may be dropped in the middle of the write.
                     tokio::spawn(async move {
                         let _ = output.write_line(answer.to_string().as_bytes()).await;
-                        open.send_modify(|open| *open = open.saturating_sub(1));
+                        open.send_modify(|open| open.writing -= 1);
                     });
                 }
             }
@@ -303,7 +348,6 @@ mod tests {
     use super::*;
     use crate::mcp::McpServer;
     use crate::{tool::value::Tool, tools};
-    use serde_json::Value;
 
     async fn answers(lines: &str) -> Vec<Value> {
         let schema = json!({"type": "object", "properties": {
@@ -352,6 +396,22 @@ mod tests {
         assert_eq!(of_id(&answers, &json!(2))["result"]["content"][0]["text"], "Waited.");
         // The arguments are passed on as text, so the duplicate key is found.
         assert_eq!(of_id(&answers, &json!(3))["result"]["isError"], true);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn cancelled_and_repeated_requests_are_not_waited_for() {
+        let mut lines = vec![HELLO.to_owned()];
+        for id in 2..2 + MAX_OPEN {
+            let call =
+                json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "slow"}});
+            let params = json!({"requestId": id});
+            let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+            lines.extend([call.to_string(), cancel.to_string()]);
+        }
+        let twice = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}"#;
+        lines.extend([twice.to_owned(), twice.to_owned(), String::new()]);
+        let answers = tokio::time::timeout(GRACE, answers(&lines.join("\n"))).await.unwrap();
+        assert_eq!(answers.len(), 2, "{answers:?}");
     }
 
     #[tokio::test]
@@ -475,9 +535,16 @@ mod tests {
     async fn lines_that_are_not_messages_are_answered_with_errors() {
         let ping = r#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#;
         let long = "x".repeat(LONGEST_LINE + 10);
-        let answers = answers(&format!("{HELLO}nonsense\n[]\n{long}\n{ping}\n")).await;
-        let codes: Vec<_> = answers.iter().filter_map(|answer| answer["error"]["code"].as_i64()).collect();
-        assert_eq!(codes, [-32700, -32600, -32600]);
+        let call =
+            r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"slow","requestState":5}}"#;
+        let answers = answers(&format!(
+            "{HELLO}nonsense\n[]\n{long}\n{call}\n{{\"id\":7,\"method\":\"ping\"}}\n{ping}\n"
+        ))
+        .await;
+        let errors = answers.iter().filter(|answer| !answer["error"].is_null());
+        let errors: Vec<_> = errors.map(|answer| json!([answer["id"], answer["error"]["code"]])).collect();
+        let expected = json!([[null, -32700], [null, -32600], [null, -32600], ["a", -32602], [7, -32600]]);
+        assert_eq!(json!(errors), expected);
         assert_eq!(of_id(&answers, &json!(9))["result"], json!({}));
     }
 

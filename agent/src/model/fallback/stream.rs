@@ -89,21 +89,24 @@ impl FallbackEvents {
     /// Asks the next model whose breaker admits a request. If all breakers are open, asks the model whose pause ends first.
     fn choose(&mut self) -> Result<OpenReply, ModelError> {
         let now = self.fallback.clock.now();
+        let (mut admission, mut skipped) = (None, Vec::new());
         while let Some(index) = self.order.pop_front() {
-            if let Some(admission) = self.fallback.breakers.admit(index, now, false) {
-                return Ok(self.ask(admission, false));
+            admission = self.fallback.breakers.admit(index, now, false);
+            if admission.is_some() {
+                break;
             }
-            if let Some(model) = self.fallback.models.get(index) {
-                self.attempts.push(ModelAttempt::skipped(model.info()));
-            }
+            skipped.push(index);
         }
-        if self.errors.is_empty()
-            && let Some(index) = self.fallback.breakers.first_to_reopen()
-            && let Some(admission) = self.fallback.breakers.admit(index, now, true)
+        if admission.is_none()
+            && self.errors.is_empty()
+            && let Some(first) = self.fallback.breakers.first_to_reopen()
         {
-            return Ok(self.ask(admission, false));
+            admission = self.fallback.breakers.admit(first, now, true);
+            skipped.retain(|index| *index != first);
         }
-        Err(self.all_failed())
+        let skipped = skipped.iter().filter_map(|index| self.fallback.models.get(*index));
+        self.attempts.extend(skipped.map(|model| ModelAttempt::skipped(model.info())));
+        admission.map(|admission| self.ask(admission, false)).ok_or_else(|| self.all_failed())
     }
 
     fn ask(&self, admission: Admission, was_waited_for: bool) -> OpenReply {

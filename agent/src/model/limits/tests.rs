@@ -178,6 +178,21 @@ fn waiting_is_bounded_and_fails_at_once_where_it_cannot_help() {
 }
 
 #[test]
+fn a_request_waits_from_its_first_poll() {
+    let clock = TestClock::default();
+    let limits = RateLimits::new().concurrency(1).max_wait(Duration::from_secs(5));
+    let model = ScriptedModel::new([reply().hang(), ScriptedReply::from("Hello!")])
+        .limited(limits.clock(Arc::new(clock.clone())));
+    let mut held = model.call(&StepCx::new(), &request());
+    let mut late = model.call(&StepCx::new(), &request());
+    assert!(poll(&mut held).is_none());
+    clock.advance(Duration::from_secs(6));
+    assert!(poll(&mut late).is_none(), "its time begins now");
+    drop(held);
+    assert_eq!(poll(&mut late).unwrap().unwrap().text(), "Hello!");
+}
+
+#[test]
 fn cancelled_requests_leave_the_queue_and_their_places() {
     let clock = TestClock::default();
     let hang = || reply().text("Hel").hang();

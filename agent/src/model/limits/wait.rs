@@ -137,7 +137,8 @@ pub(super) struct QueuePlace {
     limiter: Arc<Limiter>,
     need: Need,
     id: Option<u64>,
-    began: Duration,
+    /// The time at which the request entered the queue.
+    began: Option<Duration>,
     sleep: Option<(Duration, BoxFuture<'static, ()>)>,
     /// The limit that the request waits for, once it has to wait.
     awaited: Option<&'static str>,
@@ -146,8 +147,7 @@ pub(super) struct QueuePlace {
 
 impl QueuePlace {
     pub(super) fn new(limiter: Arc<Limiter>, need: Need, notices: RequestNotices) -> Self {
-        let began = limiter.limits.clock.now();
-        Self { limiter, need, id: None, began, sleep: None, awaited: None, notices }
+        Self { limiter, need, id: None, began: None, sleep: None, awaited: None, notices }
     }
 }
 
@@ -158,7 +158,8 @@ impl Future for QueuePlace {
         let this = &mut *self;
         loop {
             let now = this.limiter.limits.clock.now();
-            let deadline = this.began.saturating_add(this.limiter.limits.max_wait);
+            let began = *this.began.get_or_insert(now);
+            let deadline = began.saturating_add(this.limiter.limits.max_wait);
             let mut state = this.limiter.state();
             let id = *this.id.get_or_insert_with(|| {
                 state.next_id += 1;
@@ -174,7 +175,7 @@ impl Future for QueuePlace {
                         this.id = None;
                         drop(state);
                         if let Some(limit) = this.awaited {
-                            let waited_ms = now.saturating_sub(this.began).as_millis();
+                            let waited_ms = now.saturating_sub(began).as_millis();
                             tracing::debug!(waited_ms, limit, "a request waited for a local limit");
                             this.notices.add(RequestNotice::Delayed {
                                 waited_ms: u64::try_from(waited_ms).unwrap_or(u64::MAX),

@@ -116,7 +116,8 @@ fn pages(bytes: &[u8]) -> u64 {
         if window == b"/Type" {
             let rest = bytes.get(at + 5..).unwrap_or_default();
             let rest = rest.strip_prefix(b" ").unwrap_or(rest);
-            let is_page = rest.starts_with(b"/Page") && rest.get(5).is_none_or(|next| *next != b's');
+            let is_page =
+                rest.starts_with(b"/Page") && rest.get(5).is_none_or(|next| !next.is_ascii_alphanumeric());
             pages += u64::from(is_page);
         }
     }
@@ -169,7 +170,7 @@ mod tests {
 
     #[test]
     fn documents_and_audio_have_pages_and_seconds() {
-        let pdf = b"%PDF-1.7 /Type /Pages /Type/Page /Type /Page\xff";
+        let pdf = b"%PDF-1.7 /Type /Pages /Type/Page /Type /PageLabel /Type /Page\xff";
         assert_eq!(document(&Media::data(pdf, "application/pdf"), &TokenEstimator), 3_000);
         let packed = Media::data([b"%PDF-1.7 \xff".as_slice(), &[0; 8000]].concat(), "application/pdf");
         assert_eq!(document(&packed, &TokenEstimator), 2_003);

@@ -232,10 +232,11 @@ impl SseParser {
     pub fn finish(&mut self, mut on: impl FnMut(SseEvent<'_>)) {
         let line = std::mem::take(&mut self.line);
         let mut fields = ChunkFields::default();
-        // If the last line makes the event too long, the event is dropped.
-        if line.is_empty() || self.read_line(&line, &mut fields, &mut on).is_ok() {
-            self.dispatch(&mut fields, &mut on);
+        if !line.is_empty() {
+            // `push` refuses a `data:` line that makes the event too long, so at most the line break of an empty `data` is left out.
+            let _ = self.read_line(&line, &mut fields, &mut on);
         }
+        self.dispatch(&mut fields, &mut on);
         let stray = self.stray.take().map(|_| StrayJson::default());
         *self = Self { max_event: self.max_event, stray, ..Self::new() };
     }
@@ -257,7 +258,10 @@ impl SseParser {
     fn keep_line(&mut self, bytes: &[u8]) -> Result<(), ParseError> {
         self.check_length(self.line.len() + bytes.len())?;
         self.line.extend_from_slice(bytes);
-        Ok(())
+        match self.line.strip_prefix(b"data:") {
+            Some(value) if self.has_data => self.check_length(self.data.len() + 1 + strip_space(value).len()),
+            _ => Ok(()),
+        }
     }
 
     fn check_length(&self, length: usize) -> Result<(), ParseError> {

@@ -92,6 +92,7 @@ fn long_events_are_refused_in_any_chunks() {
     let bodies = [
         format!("data: {}\n\n", "x".repeat(101)),
         "data: xxxxxxxxxxxxxxxxxxxx\n".repeat(6),
+        format!("data: {}\ndata: {}", "x".repeat(90), "y".repeat(20)),
         format!(": {}", "x".repeat(200)),
         "x".repeat(101),
     ];

@@ -233,11 +233,11 @@ pub(in crate::runtime) fn can_resume_in(conversation: &Conversation, of_run: &Co
 /// Verifies the signatures of a stored run: one for each call that may still run, and one for the state of the run. Without a signer,
 /// fails if the run contains calls that may still run, sub-agents or serialized state.
 pub(in crate::runtime) fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> {
-    // Snapshots of the versions 3 and 4 have signatures in another format, which never match. The error names the version as the cause.
-    verify_signatures(core, signer).map_err(|error| match (error, core.stored_version()) {
+    // A signature in another format never matches. The error names the version as the cause.
+    verify_signatures(core, signer).map_err(|error| match (error, core.version_signed_differently()) {
         (ResumeError::NotSigned, _) => ResumeError::NotSigned,
-        (_, version @ 3..=4) => ResumeError::OldVersion { version },
-        (error, _) => error,
+        (_, Some(version)) => ResumeError::OldVersion { version },
+        (error, None) => error,
     })
 }
 

@@ -73,14 +73,7 @@ impl BudgetGate {
 
     /// Settles the budgets of a reply that was not read to its end, or finishes a settlement, in a separate task.
     pub(in crate::runtime) fn settle_later(mut self, reply: &AssistantMessage) {
-        let stopped = ModelError::aborted("stopped");
-        let settle = match std::mem::replace(&mut self.phase, GatePhase::Over) {
-            GatePhase::Settle(settle) => Some(settle),
-            phase => Self { phase }.settle(reply, Some(&stopped)),
-        };
-        if let (Some(settle), Ok(runtime)) = (settle, tokio::runtime::Handle::try_current()) {
-            runtime.spawn(settle);
-        }
+        self.end(reply, Some(&ModelError::aborted("stopped")));
     }
 
     fn settle(
@@ -94,5 +87,24 @@ impl BudgetGate {
             return None;
         };
         Some(held.settle(reply, error))
+    }
+}
+
+impl Drop for BudgetGate {
+    fn drop(&mut self) {
+        let rest: BoxFuture<'static, ()> = match std::mem::replace(&mut self.phase, GatePhase::Over) {
+            GatePhase::Settle(settle) => settle,
+            // The store may have reserved the cost although its answer has not arrived.
+            GatePhase::Reserve(reserve) => Box::pin(async move {
+                if let Ok((held, _)) = reserve.await {
+                    held.release().await;
+                }
+            }),
+            // A dropped hold settles itself.
+            GatePhase::Read(_) | GatePhase::Over => return,
+        };
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(rest);
+        }
     }
 }

@@ -39,6 +39,8 @@ const MIN_REPLY: u64 = 1_024;
 const MAX_REPLY: u64 = 32_000;
 /// The code of the error of a request that was not sent because the store failed.
 const STORE_FAILED: &str = "budget_store";
+/// The code of the error of a request that the client did not send because of a limit.
+const NOT_SENT: &str = "local_limit";
 /// The time for which a hold waits for its settlement, in milliseconds. Afterwards, the hold counts as spent.
 const HOLD_MS: i64 = 30 * 60 * 1_000;
 
@@ -428,6 +430,12 @@ impl HeldBudgets {
         }
     }
 
+    /// Releases the reserved amounts of a request that was not sent.
+    async fn release(self) {
+        let unsent = ModelError::aborted("stopped").with_code(NOT_SENT);
+        self.settle(&AssistantMessage::default(), Some(&unsent)).await;
+    }
+
     fn settled(
         bound: &BoundBudgets,
         plan: RequestPlan,
@@ -466,7 +474,7 @@ impl Drop for HeldBudgets {
 /// Returns whether a request that failed with this error costs nothing: the provider rejected it with a status of 400 to 499, or it was not
 /// sent.
 fn was_not_made(error: &ModelError) -> bool {
-    error.status().map_or(error.is_invalid_request() || error.code() == Some("local_limit"), |status| {
+    error.status().map_or(error.is_invalid_request() || error.code() == Some(NOT_SENT), |status| {
         (400..500).contains(&status)
     })
 }

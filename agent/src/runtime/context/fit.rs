@@ -383,7 +383,7 @@ impl Drop for OpenCompaction {
 
 /// Returns the number of tokens that a request may have. An error of the provider may have shown that the window is smaller than
 /// configured.
-fn usable_in(limits: &ContextLimits, view: &ConversationView) -> u64 {
+pub(in crate::runtime) fn usable_in(limits: &ContextLimits, view: &ConversationView) -> u64 {
     view.window().map_or(limits.usable, |window| window.min(limits.usable))
 }
 

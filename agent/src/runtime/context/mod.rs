@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 pub(crate) use error::ContextError;
 pub(super) use error::sentence;
-pub(super) use fit::window_full;
+pub(super) use fit::{usable_in, window_full};
 
 use super::error::BuildError;
 use crate::message::{Conversation, ConversationView};

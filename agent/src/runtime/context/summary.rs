@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
+use std::future::poll_fn;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use crate::model::{
 };
 use crate::panics::catch_future;
 use crate::runtime::ask::is_update;
-use crate::runtime::budget::BoundBudgets;
+use crate::runtime::budget::{BoundBudgets, BudgetGate};
 use crate::runtime::observe::{Meter, RequestTiming, measure_request};
 use crate::runtime::output::without_fence;
 use crate::runtime::telemetry;
@@ -279,13 +280,15 @@ impl SummaryTask {
         usage: &mut Usage,
         timing: &mut RequestTiming,
     ) -> Result<AssistantMessage, ModelError> {
-        let (model, mut request, mut held) = (&self.writer.model, request.clone(), None);
+        let (model, mut gate) = (&self.writer.model, None);
         if let Some(bound) = &self.budgets {
-            let (reserved, limited) = bound.clone()?.reserve(&step, model.clone(), &request).await?;
-            request.max_tokens = limited.or(request.max_tokens);
-            held = Some(reserved);
+            gate = Some(BudgetGate::new(bound.clone()?, &step, model.clone(), request.clone()));
         }
-        let mut stream = model.stream(&step, &request);
+        let admitted = match &mut gate {
+            Some(gate) => poll_fn(|cx| gate.poll_request(cx)).await?,
+            None => None,
+        };
+        let mut stream = model.stream(&step, admitted.as_ref().unwrap_or(request));
         let mut failure = None;
         while let Some(next) = stream.next().await {
             if next.as_ref().is_ok_and(is_update) {
@@ -294,8 +297,9 @@ impl SummaryTask {
             failure = next.err();
             usage.clone_from(&stream.partial().usage);
         }
-        if let Some(held) = held {
-            held.settle(stream.partial(), failure.as_ref()).await;
+        if let Some(gate) = &mut gate {
+            gate.end(stream.partial(), failure.as_ref());
+            poll_fn(|cx| gate.poll_settled(cx)).await;
         }
         failure.map_or_else(|| Ok(*stream.into_message()), Err)
     }

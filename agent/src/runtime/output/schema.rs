@@ -16,7 +16,7 @@ pub(super) fn wrapped(schema: &Value) -> Option<Value> {
     let (mut root, mut result) = (Map::new(), schema.clone());
     if let Value::Object(map) = &mut result
         // References within a schema with its own `$id` are relative to that schema, so they stay valid.
-        && !map.contains_key("$id")
+        && !has_own_base(map)
     {
         for keyword in DOCUMENT_KEYWORDS {
             root.extend(map.shift_remove(keyword).map(|value| (keyword.to_owned(), value)));
@@ -29,6 +29,11 @@ pub(super) fn wrapped(schema: &Value) -> Option<Value> {
         root.extend(object);
     }
     Some(root.into())
+}
+
+/// Returns whether a schema has an `$id` that references within it are relative to. A fragment (`#…`) is only an anchor.
+fn has_own_base(schema: &Map<String, Value>) -> bool {
+    schema.get("$id").and_then(Value::as_str).is_some_and(|id| !id.starts_with('#'))
 }
 
 fn describes_object(schema: &Value, root: &Value, hops: usize) -> bool {
@@ -47,6 +52,7 @@ fn describes_object(schema: &Value, root: &Value, hops: usize) -> bool {
 fn rebase(schema: &mut Value, depth: usize) {
     match schema {
         _ if depth > MAX_DEPTH => {}
+        Value::Object(map) if has_own_base(map) => {}
         Value::Object(map) => {
             for (keyword, value) in map {
                 match (keyword.as_str(), value) {
@@ -62,7 +68,8 @@ fn rebase(schema: &mut Value, depth: usize) {
                     }
                     ("const" | "enum" | "default" | "examples", _) => {}
                     (
-                        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
+                        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
+                        | "dependencies",
                         named,
                     ) => {
                         rebase_values(named, depth + 1);
@@ -111,7 +118,21 @@ mod tests {
         });
         let anchored = json!({"$id": "https://example.com/list", "type": "array", "items": {"$ref": "#/$defs/N"},
             "$defs": {"N": {"type": "integer"}}});
+        let inner = json!({"type": "array", "items": {"$id": "https://example.com/inner", "type": "array",
+            "items": {"anyOf": [{"type": "integer"}, {"$ref": "#"}]}}});
+        let fragment = json!({"$schema": "http://json-schema.org/draft-07/schema#", "$id": "#list", "type": "array",
+            "items": {"anyOf": [{"type": "integer"}, {"$ref": "#"}]}});
+        let dependent = json!({"$schema": "http://json-schema.org/draft-07/schema#", "type": "array",
+            "items": {"anyOf": [{"type": "object", "dependencies": {"default": {"properties": {"more": {"$ref": "#"}}}}},
+                {"type": "array", "items": {"type": "integer"}}]}});
         for (schema, fits, does_not) in [
+            (inner, r#"{"result": [[1, [2]]]}"#, r#"{"result": [["x"]]}"#),
+            (fragment, r#"{"result": [1, [2]]}"#, r#"{"result": [["x"]]}"#),
+            (
+                dependent,
+                r#"{"result": [{"default": 1, "more": [[1]]}]}"#,
+                r#"{"result": [{"default": 1, "more": ["x"]}]}"#,
+            ),
             (
                 tree.clone(),
                 r#"{"result": [[], [{"$ref": "x", "more": [[]]}]]}"#,

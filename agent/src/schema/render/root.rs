@@ -142,8 +142,11 @@ impl<'g> Renderer<'g> {
             self.checks(&mut out, &checked.checks);
             id = checked.base;
         }
-        for check in variants.iter().flat_map(|variant| &variant.checks) {
-            self.record_change(keyword_of(check), ChangeKind::Dropped);
+        // As in `checks`: with `whole`, `unrendered_restrictions` reports the restrictions.
+        if self.graph.whole.is_none() {
+            for check in variants.iter().flat_map(|variant| &variant.checks) {
+                self.record_change(keyword_of(check), ChangeKind::Dropped);
+            }
         }
         Ok(out)
     }

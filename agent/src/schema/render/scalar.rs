@@ -179,14 +179,14 @@ fn type_of(member: &Value, members: &[Value]) -> &'static str {
 }
 
 /// Returns whether llama.cpp can convert the pattern to a grammar: it is anchored at both ends, and has no assertions and no class escapes
-/// such as `\d`.
+/// such as `\d`. An alternative outside of groups is anchored at one end only, which llama.cpp ignores.
 fn is_plain_grammar(source: &str) -> bool {
     let Some(inner) = source.strip_prefix('^').and_then(|s| s.strip_suffix('$')) else { return false };
     if inner.ends_with('\\') || inner.contains("(?") {
         return false;
     }
     let mut chars = inner.chars().peekable();
-    let (mut in_class, mut first) = (false, false);
+    let (mut in_class, mut first, mut depth) = (false, false, 0_usize);
     while let Some(c) = chars.next() {
         match c {
             '\\' => match chars.next() {
@@ -197,6 +197,9 @@ fn is_plain_grammar(source: &str) -> bool {
             ']' => in_class = false,
             '^' if in_class && first => first = false,
             '^' | '$' if !in_class => return false,
+            '(' if !in_class => depth += 1,
+            ')' if !in_class => depth = depth.saturating_sub(1),
+            '|' if !in_class && depth == 0 => return false,
             _ => first = false,
         }
     }

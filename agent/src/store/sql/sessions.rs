@@ -9,7 +9,7 @@ use crate::step_key::StepKey;
 use crate::store::memory::{MAX_INBOX, full_inbox, missing_id};
 use crate::store::record::MAX_PAGE;
 use crate::store::session::began;
-use crate::store::{SessionEntry, SessionSummary, StoreError};
+use crate::store::{SessionEntry, SessionSummary, StoreError, StoreErrorKind};
 
 /// Inserts an entry, if the last entry of the session still has the number that the writer expects.
 const APPEND: &str =
@@ -23,6 +23,10 @@ const PUSH: &str = "insert into agent_steering (session_id, seq, message_id, mes
     select $1, (select coalesce(max(seq), 0) + 1 from agent_steering where session_id = $1), $2, $3, ''
     where (select count(*) from agent_steering where session_id = $1 and taken_by = '') < $4
     on conflict do nothing";
+
+/// Counts the messages of an inbox with this id, and the messages that nobody has taken.
+const COUNTS: &str = "select (select count(*) from agent_steering where session_id = $1 and message_id = $2),
+    (select count(*) from agent_steering where session_id = $1 and taken_by = '')";
 
 const TAKE: &str =
     "update agent_steering set taken_by = $1 where session_id = $2 and taken_by = '' and seq in
@@ -197,18 +201,20 @@ impl SqlStore {
             if done.rows_affected() == 1 {
                 return Ok(true);
             }
-            let duplicate =
-                sqlx::query("select seq from agent_steering where session_id = $1 and message_id = $2")
-                    .bind(encode(session))
-                    .bind(encode(id))
-                    .fetch_optional(&self.pool)
-                    .await
-                    .map_err(error::from_sqlx)?;
-            if duplicate.is_some() {
+            let counts = sqlx::query(COUNTS)
+                .bind(encode(session))
+                .bind(encode(id))
+                .fetch_one(&self.pool)
+                .await
+                .map_err(error::from_sqlx)?;
+            if counts.try_get::<i64, _>(0).map_err(error::from_sqlx)? > 0 {
                 return Ok(false);
             }
+            if counts.try_get::<i64, _>(1).map_err(error::from_sqlx)? >= to_limit(MAX_INBOX) {
+                return Err(full_inbox());
+            }
         }
-        Err(full_inbox())
+        Err(StoreError::new(StoreErrorKind::Busy, "others add messages to the inbox at the same time"))
     }
 
     pub(super) async fn do_take(

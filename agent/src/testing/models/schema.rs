@@ -308,7 +308,12 @@ impl SchemaCall {
 
     /// Returns whether the arguments were refused.
     pub fn is_refused(&self) -> bool {
-        self.code.as_deref().is_some_and(|code| code == "invalid_arguments" || code == "retries_exhausted")
+        match self.code.as_deref() {
+            Some("invalid_arguments") => true,
+            // A body that asks for a better call too often fails with this code, too, so the beginning of the report is compared.
+            Some("retries_exhausted") => self.text.starts_with("Invalid arguments for "),
+            _ => false,
+        }
     }
 
     /// Returns whether the arguments fit the schema, and a check of the tool (`validate`) refused them. This is allowed, because a check
@@ -331,9 +336,7 @@ impl SchemaCall {
         match (self.kind, self.code.as_deref()) {
             (_, Some("panic")) => Some("the tool panicked"),
             (_, Some("timeout")) => Some("the tool did not end in time"),
-            (CallKind::Valid | CallKind::Boundary, Some("invalid_arguments"))
-                if !self.is_refused_by_check() =>
-            {
+            (CallKind::Valid | CallKind::Boundary, _) if self.is_refused() && !self.has_checks => {
                 Some("arguments that fit the schema were refused")
             }
             (CallKind::Beyond, _) if self.is_completed() => {

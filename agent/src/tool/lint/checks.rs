@@ -43,10 +43,13 @@ impl ParameterFindings {
         self.found.push((parameter.path.clone(), fault.into()));
     }
 
-    /// Reports each fault as one finding. For a tool that `#[tool]` does not define, reports all faults as one finding, because the reader
-    /// cannot edit the schema.
+    /// Reports each fault as one finding. For a tool that `#[tool]` does not define, reports the first fault of each parameter, all as one
+    /// finding, because the reader cannot edit the schema.
     fn report(self, hints: &Hints, find: &mut impl FnMut(Lint, &str, String)) {
-        let Self { lint, summary, hint, found } = self;
+        let Self { lint, summary, hint, mut found } = self;
+        if hints.is_foreign {
+            found.dedup_by(|(path, _), (before, _)| path == before);
+        }
         if !hints.is_foreign || found.len() < 2 {
             for (path, fault) in found {
                 find(lint, &path, format!("{fault}: {hint}"));

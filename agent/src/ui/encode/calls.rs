@@ -44,6 +44,13 @@ pub(super) struct UiCall {
     pub(super) message_id: String,
 }
 
+impl UiCall {
+    /// Returns the name of the tool, or `None` if a sub-agent made the call: the run does not have the definition of its tool.
+    pub(super) fn own_tool(&self) -> Option<&str> {
+        self.within.is_none().then_some(&*self.tool)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CallProgress {
     /// The arguments are still arriving.

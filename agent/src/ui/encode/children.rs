@@ -160,7 +160,7 @@ impl UiEncoder {
     ) {
         let Some(child) = self.children.get(at) else { return };
         let known = self.calls.add(&call.id, &call.name, &child.message_id);
-        let input = self.view.input_of_child(&call.args);
+        let input = self.view.input(None, &call.args);
         let within = self.calls.get(child.outermost).map(|outermost| outermost.id.clone());
         let Some(known) = self.calls.get_mut(known) else { return };
         (known.args, known.within, known.progress) = (Some(call.args.clone()), within, CallProgress::Started);
@@ -182,7 +182,7 @@ impl UiEncoder {
         // The issues of the arguments are unknown here, because only the sub-agent has the `Plan` of the tool, which finds them.
         let shown = self.view.end(result, ran, None, call.was_denied);
         let Some(end) = CallEnding::new(shown, result) else { return };
-        let input = call.args.as_ref().map_or_else(|| json!({}), |args| self.view.input_of_child(args));
+        let input = call.args.as_ref().map_or_else(|| json!({}), |args| self.view.input(None, args));
         format.child_call_end(w, child, call, &input, &end);
         call.progress = CallProgress::Ended;
     }

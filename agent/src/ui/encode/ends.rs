@@ -43,7 +43,8 @@ impl UiEncoder {
             call.progress = CallProgress::Ended;
             return;
         }
-        let input = call.args.as_ref().map_or_else(|| json!({}), |args| self.view.input(&call.tool, args));
+        let input =
+            call.args.as_ref().map_or_else(|| json!({}), |args| self.view.input(call.own_tool(), args));
         format.call_end(w, call, &input, &end);
         call.progress = CallProgress::Ended;
     }
@@ -59,7 +60,7 @@ impl UiEncoder {
         let Some(call) = self.calls.get_mut(at) else { return };
         let Some(end) = call.held_end.take() else { return };
         let args = edited.or(call.args.as_ref());
-        let input = args.map_or_else(|| json!({}), |args| self.view.input(&call.tool, args));
+        let input = args.map_or_else(|| json!({}), |args| self.view.input(call.own_tool(), args));
         if edited.is_some() {
             format.input(w, call, &input);
         }
@@ -75,7 +76,7 @@ impl UiEncoder {
         for at in self.calls.open_calls() {
             let Some(call) = self.calls.get_mut(at).filter(|call| all || !call.is_provider) else { continue };
             let input =
-                call.args.as_ref().map_or_else(|| json!({}), |args| self.view.input(&call.tool, args));
+                call.args.as_ref().map_or_else(|| json!({}), |args| self.view.input(call.own_tool(), args));
             if call.progress < CallProgress::Complete {
                 format.call_complete(w, call, &input);
             }
@@ -111,7 +112,7 @@ impl UiEncoder {
         for at in self.calls.open_calls() {
             let Some(call) = self.calls.get_mut(at).filter(|call| is_ended(call)) else { continue };
             let input =
-                call.args.as_ref().map_or_else(|| json!({}), |args| self.view.input(&call.tool, args));
+                call.args.as_ref().map_or_else(|| json!({}), |args| self.view.input(call.own_tool(), args));
             let shown = ShownEnd::Output(json!({"outcome": "ended"}));
             format.call_end(w, call, &input, &CallEnding { shown, outcome: "ended".to_owned(), code: None });
             call.progress = CallProgress::Ended;
@@ -170,7 +171,7 @@ impl UiEncoder {
             let Some(call) = self.calls.get(at).cloned() else { continue };
             let wants = match request {
                 Some(request_id) => {
-                    let (message, schema) = self.question(tool, call.args.as_ref());
+                    let (message, schema) = self.question(tool, &call);
                     Wants::Approval { request_id: request_id.clone(), message, schema }
                 }
                 None if is_browser => Wants::Browser,
@@ -191,7 +192,7 @@ impl UiEncoder {
         // approved automatically.
         let asks_page = |one: &WaitingCall| matches!(one.wants, Wants::Approval { .. } | Wants::Question(_));
         if self.waiting.iter().any(asks_page) {
-            let tells_held = self.protocol_has_held_calls();
+            let tells_held = self.is_ai_sdk();
             for at in self.calls.open_calls() {
                 let Some(call) = self.calls.get_mut(at) else { continue };
                 if waiting_calls.contains(&at)
@@ -213,7 +214,7 @@ impl UiEncoder {
         self.phase = ResponsePhase::Suspended;
     }
 
-    fn protocol_has_held_calls(&self) -> bool {
+    pub(super) fn is_ai_sdk(&self) -> bool {
         match self.protocol {
             #[cfg(feature = "ui-ai-sdk")]
             super::UiProtocol::AiSdk => true,
@@ -223,8 +224,9 @@ impl UiEncoder {
     }
 
     /// Returns the text that asks a person for a decision on a call, and the schema of the answer.
-    fn question(&self, tool: &str, args: Option<&ToolArguments>) -> (String, Value) {
-        let shown = args.map(|args| self.view.input_to_decide(tool, args).to_string());
+    fn question(&self, tool: &str, call: &UiCall) -> (String, Value) {
+        let own = call.within.is_none().then_some(tool);
+        let shown = call.args.as_ref().map(|args| self.view.input_to_decide(own, args).to_string());
         let message = cut(&format!("{tool} {}", shown.unwrap_or_default()), MAX_MESSAGE);
         let mut schema = json!({
             "type": "object",

@@ -342,23 +342,17 @@ impl UiEncoder {
         w: &mut ChunkWriter<'_>,
         format: &mut dyn WireFormat,
     ) -> usize {
-        let mut args = args.cloned();
-        if let Some(at) = self.calls.open(id)
-            && let Some(call) = self.calls.get_mut(at)
-        {
-            if std::mem::replace(&mut call.is_part, true) {
-                return at;
-            }
-            args = args.or_else(|| call.args.clone());
-            call.progress = CallProgress::Streaming;
-            format.call_start(w, call);
+        let known = self.calls.open(id);
+        let at = known.unwrap_or_else(|| self.calls.add(id, tool, &self.message_id));
+        let Some(call) = self.calls.get_mut(at) else { return at };
+        if std::mem::replace(&mut call.is_part, true) && known.is_some() {
+            return at;
         }
-        let args = args.unwrap_or_else(|| "{}".into());
+        // `within` must be set before the arguments are written, because it tells that the arguments contain no secrets.
+        (call.within, call.progress) = (Some(outermost.to_owned()), CallProgress::Streaming);
+        let args = args.or(call.args.as_ref()).cloned().unwrap_or_else(|| "{}".into());
+        format.call_start(w, call);
         self.call_start(&ToolCall::new(id, tool, args), w, format);
-        let at = self.known_call(id, tool);
-        if let Some(call) = self.calls.get_mut(at) {
-            call.within = Some(outermost.to_owned());
-        }
         at
     }
 
@@ -368,9 +362,9 @@ impl UiEncoder {
         if let Some(call) = self.calls.get(at).filter(|_| known.is_none()) {
             format.call_start(w, call);
         }
-        let input = self.view.input(&call.name, &call.args);
         self.complete_call(at, call, w, format);
         let Some(known) = self.calls.get_mut(at) else { return };
+        let input = self.view.input(known.within.is_none().then_some(&*call.name), &call.args);
         known.progress = CallProgress::Started;
         format.input(w, known, &input);
     }
@@ -382,8 +376,8 @@ impl UiEncoder {
         w: &mut ChunkWriter<'_>,
         format: &mut dyn WireFormat,
     ) {
-        let input = self.view.input(&sent.name, &sent.args);
         let Some(call) = self.calls.get_mut(at) else { return };
+        let input = self.view.input(call.within.is_none().then_some(&*sent.name), &sent.args);
         call.args = Some(sent.args.clone());
         if call.progress < CallProgress::Complete {
             call.progress = CallProgress::Complete;
@@ -412,10 +406,10 @@ impl UiEncoder {
             self.request_approval(at, id, true, w, format);
         }
         let answered = self.request.answers.iter().find(|answer| answer.call_id() == Some(call_id));
-        let Some(call) = self.calls.get_mut(at) else { return };
         // Version 6 of npm `ai` receives no automatic decisions, and refuses a denied call without a decision. So the denial is sent as an
         // error.
-        let is_told = automatic.is_none() || self.view.options.ai_sdk_version >= 7;
+        let is_told = automatic.is_none() || self.view.options.ai_sdk_version >= 7 || !self.is_ai_sdk();
+        let Some(call) = self.calls.get_mut(at) else { return };
         (call.was_denied, call.was_edited) = (!is_allowed && is_told, is_edited);
         let request_id = call.request.take().or_else(|| answered.map(|answer| answer.id().to_owned()));
         call.wanted_request = None;
@@ -463,7 +457,7 @@ impl UiEncoder {
         call.request = Some(request_id.to_owned());
         // A person needs the arguments for the decision, so they are sent even if the options hide arguments.
         if let Some(args) = call.args.as_ref().filter(|_| !self.view.options.args) {
-            let input = self.view.input_to_decide(&call.tool, args);
+            let input = self.view.input_to_decide(call.own_tool(), args);
             format.input(w, call, &input);
         }
         format.approval(w, call, request_id, is_automatic);

@@ -26,10 +26,13 @@ pub(super) fn decode(mut body: Map<String, Value>) -> Result<UiRequest, UiReques
         (messages.last(), format!("messages/{}", messages.len().saturating_sub(1)))
     };
     let message = last.ok_or(UiRequestError::Empty)?;
-    let parts = list(message.get("parts"), &format!("{field}/parts"))?;
+    let (parts, parts_field) = (message.get("parts"), format!("{field}/parts"));
     match message.get("role").and_then(Value::as_str) {
-        Some("user") => request.prompt = Some(prompt(parts, &field)?),
+        Some("user") => request.prompt = Some(prompt(list(parts, &parts_field)?, &field)?),
         Some("assistant") => {
+            // The message contains the whole run, so only the number of answers is limited.
+            let parts = optional(parts, &parts_field, "a list", Value::as_array)?;
+            let parts = parts.map_or(&[][..], Vec::as_slice);
             request.answers = answers(parts, edits, inputs, &field)?;
             request.inputs = question_inputs(&request.answers, inputs)?;
         }
@@ -122,6 +125,9 @@ fn answers(
             Some(_) => {}
             None => return Err(UiRequestError::invalid(format!("{field}/state"), "a text")),
         }
+    }
+    if answers.len() > super::MAX_PARTS {
+        return Err(UiRequestError::invalid(format!("{field}/parts"), "at most 256 answers"));
     }
     Ok(answers)
 }

@@ -25,7 +25,7 @@ use crate::tool::question::QuestionInput;
 pub(super) const MAX_BODY: usize = 4 << 20;
 /// Maximum length of an id that a front end chooses, in bytes.
 const MAX_ID: usize = 512;
-/// Maximum number of items of each list in a request, such as the parts of a message and the answers.
+/// Maximum number of items of each list in a request, such as the parts of a user's message and the answers.
 const MAX_PARTS: usize = 256;
 
 /// A request of a front end.

@@ -12,7 +12,7 @@ use super::super::{UiEncoder, UiProtocol, UiRequest, UiRequestError};
 use super::UiServer;
 use super::client_tools::ClientTools;
 use super::response::{self, UiBody};
-use super::thread::{KEPT, Reservation, UiThread};
+use super::thread::{KEPT, Reservation, ThreadState, UiThread};
 use crate::loop_core::{Event, EventKind};
 use crate::runtime::{ResumeError, Run, RunError, SuspendedRun};
 
@@ -48,26 +48,27 @@ impl UiServer {
             }
             encoder.end(&mut known);
         }
-        let previous = (!is_resumed).then(|| thread.take_log());
-        let id = {
+        let previous_log = (!is_resumed).then(|| thread.take_log());
+        let (id, previous) = {
             let mut state = thread.lock();
             let handle = run.handle();
-            state.run_id = Some(handle.run_id().into());
-            state.is_current = request.is_current;
-            state.error_code = None;
+            let previous = (
+                state.run_id.replace(handle.run_id().into()),
+                std::mem::replace(&mut state.is_current, request.is_current),
+                state.error_code.take(),
+            );
             state.handle = Some(handle);
-            state.add_reader(protocol, Some(encoder), sender, is_cut.clone())
+            (state.add_reader(protocol, Some(encoder), sender, is_cut.clone()), previous)
         };
-        let begun = launch(reserved, run);
-        let body = self.body(&thread, protocol, VecDeque::new(), live, is_cut, id);
-        if let Err(error) = begun.await {
-            let mut state = thread.lock();
+        let begun = launch(reserved, run, move |state| {
             state.client_tools = previous_tools;
-            if let Some(previous) = previous {
-                state.log = previous;
+            (state.run_id, state.is_current, state.error_code) = previous;
+            if let Some(log) = previous_log {
+                state.log = log;
             }
-            return Err(error);
-        }
+        });
+        let body = self.body(&thread, protocol, VecDeque::new(), live, is_cut, id);
+        begun.await?;
         Ok(response::stream(protocol, body))
     }
 
@@ -93,13 +94,12 @@ impl UiServer {
             Some(tools) => prompt.with_tools(tools.tools.clone()).stream(),
             None => prompt.stream(),
         };
-        {
+        let previous = {
             let mut state = thread.lock();
-            state.client_tools = tools;
-            state.error_code = None;
             state.handle = Some(run.handle());
-        }
-        launch(reserved, run).await
+            (std::mem::replace(&mut state.client_tools, tools), state.error_code.take())
+        };
+        launch(reserved, run, |state| (state.client_tools, state.error_code) = previous).await
     }
 
     pub(super) fn body(
@@ -120,10 +120,15 @@ impl UiServer {
     }
 }
 
-/// Drives a run in a separate task. The returned future completes when the run has begun, or failed to begin.
-fn launch(reserved: Reservation, run: Run) -> impl Future<Output = Result<(), UiRequestError>> {
+/// Drives a run in a separate task. The returned future completes when the run has begun, or failed to begin. `restore` is called if the
+/// run fails to begin, before another run can begin.
+fn launch(
+    reserved: Reservation,
+    run: Run,
+    restore: impl FnOnce(&mut ThreadState) + Send + 'static,
+) -> impl Future<Output = Result<(), UiRequestError>> {
     let (begun, has_begun) = oneshot::channel();
-    tokio::spawn(drive(reserved.thread().clone(), run, begun));
+    tokio::spawn(drive(reserved.thread().clone(), run, begun, restore));
     reserved.keep();
     async {
         match has_begun.await {
@@ -172,16 +177,24 @@ impl Drop for SettleOnDrop {
     }
 }
 
-async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Result<(), RunError>>) {
+async fn drive(
+    thread: Arc<UiThread>,
+    mut run: Run,
+    begun: oneshot::Sender<Result<(), RunError>>,
+    restore: impl FnOnce(&mut ThreadState),
+) {
     let mut unsettled = SettleOnDrop(Some(thread.clone()));
     let Some(first) = run.next().await else {
         let error = run.output().await.err().unwrap_or(RunError::NoRuntime);
         let suspended = thread.suspended();
+        restore(&mut thread.lock());
         unsettled.0 = None;
         thread.settle(suspended);
         drop(begun.send(Err(error)));
         return;
     };
+    // What `restore` holds, such as the events of the previous run, is not kept while this run goes on.
+    drop(restore);
     let mut begun = Some(begun);
     let mut next = Some(first);
     let mut last = None;

@@ -208,7 +208,7 @@ impl HistoryRun {
 
     #[cfg(feature = "ui-ag-ui")]
     fn ag_ui_call(&self, view: &View, call: &HistoryCall<'_>) -> Value {
-        let input = view.input(&call.call.name, &call.call.args);
+        let input = view.input(Some(&call.call.name), &call.call.args);
         json!({
             "id": format!("{}/{}", self.id, call.unique_id), "type": "function",
             "function": {"name": call.call.name, "arguments": input.to_string()},
@@ -249,7 +249,7 @@ fn reply_part(view: &View, part: &Part) -> Option<Value> {
 fn tool_part(view: &View, call: &HistoryCall<'_>) -> Value {
     let mut part = json!({"type": format!("tool-{}", call.call.name), "toolCallId": call.unique_id});
     let edited = call.end.as_ref().and_then(|(_, result)| result.edited_args.as_ref());
-    part["input"] = view.input(&call.call.name, edited.unwrap_or(&call.call.args));
+    part["input"] = view.input(Some(&call.call.name), edited.unwrap_or(&call.call.args));
     let state = match call.end.as_ref().map(|(end, _)| end) {
         None => "input-available",
         Some(ShownEnd::Output(output)) => {

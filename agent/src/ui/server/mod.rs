@@ -27,6 +27,7 @@ use self::thread::UiThread;
 use super::options::WhileBusy;
 use super::request::UiAnswer;
 use super::{UiOptions, UiProtocol, UiRequest, UiRequestError};
+use crate::message::Part;
 use crate::runtime::{Assistant, RunHandle};
 use crate::tool::BoxFuture;
 use crate::tool::registry::Registry;
@@ -278,11 +279,15 @@ impl UiServer {
     ) -> Result<Option<Response<UiBody>>, UiRequestError> {
         let Some(run) = thread.active_run() else { return Ok(None) };
         let busy = UiRequestError::Busy { run_id: run.run_id().to_owned() };
-        let Some(prompt) = &request.prompt else { return Err(busy) };
+        let Some(mut prompt) = request.prompt.clone() else { return Err(busy) };
+        if let Some(context) = &request.context {
+            // The facts and the prompt are one message, because a run may take one message of a queue at a time.
+            prompt.content.insert(0, Part::text(format!("{}\n\n", context.text())));
+        }
         match self.shared.options.while_busy {
             WhileBusy::Reject => return Err(busy),
-            WhileBusy::Steer => drop(run.steer(prompt.clone())),
-            WhileBusy::FollowUp => drop(run.follow_up(prompt.clone())),
+            WhileBusy::Steer => drop(run.steer(prompt)),
+            WhileBusy::FollowUp => drop(run.follow_up(prompt)),
         }
         self.attach_to(thread, protocol, request, None).map(Some)
     }

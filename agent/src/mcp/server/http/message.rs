@@ -203,6 +203,12 @@ impl<'a> Envelope<'a> {
         })
     }
 
+    /// Returns the id for the error that answers a malformed request: `null` for a response, which has the id of the server's request.
+    pub(crate) fn error_id(&self) -> Value {
+        let id = self.id.filter(|_| self.method.is_some());
+        id.and_then(|id| serde_json::from_str(id.get()).ok()).unwrap_or_default()
+    }
+
     fn is_call(&self) -> bool {
         self.method.as_deref() == Some(CALL)
     }
