@@ -66,7 +66,7 @@ impl View {
         if self.options.args { value_or_text(args) } else { json!({}) }
     }
 
-    /// Returns the arguments of a call that a person decides on, without secrets, even if the options hide arguments.
+    /// Returns the arguments, without secrets, for a person who decides on the call, even if the options hide arguments.
     pub(super) fn input_to_decide(&self, tool: &str, args: &ToolArguments) -> Value {
         if let Some(less) = self.secrets.arguments(tool, args) {
             return value_or_text(&less);
@@ -153,7 +153,7 @@ impl View {
         (self.options.args && !coercions.is_empty()).then(|| json!(coercions))
     }
 
-    /// Returns the content that a call reports before it ends, if results are shown as the model reads them.
+    /// Returns the partial result of a call that still runs. Only [`ResultView::ForModel`] shows partial results.
     pub(super) fn preliminary(&self, content: &[Part]) -> Option<Value> {
         let is_shown = matches!(self.options.results, ResultView::ForModel) && !content.is_empty();
         is_shown.then(|| content_value(content))
