@@ -160,7 +160,7 @@ fn every_shape_is_written_as_it_was() {
     check(&list(), &expect_file!["../golden/list.rs"]);
 }
 
-/// Collects the paths in the tokens that begin with a name of the prelude or of a crate, without a `::` before it.
+/// Collects the paths that begin with a name of the prelude or of a crate instead of `::`.
 fn unrooted(tokens: TokenStream, found: &mut Vec<String>) {
     const BANNED: &[&str] = &[
         "Option",

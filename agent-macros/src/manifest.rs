@@ -10,7 +10,7 @@ use syn::Ident;
 const PACKAGE: &str = "agent";
 const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
 
-/// Returns the name of the library in the crate that is being compiled, if the crate's manifest renames the library.
+/// Returns the name that the user's crate gives to the library, if the `Cargo.toml` of the crate renames the library.
 pub(crate) fn renamed() -> Option<Ident> {
     let folder = env::var_os("CARGO_MANIFEST_DIR")?;
     let folder = Path::new(&folder);
@@ -111,8 +111,7 @@ impl Manifest {
         }
     }
 
-    /// Returns the name that the dependencies give to the library. Returns `None` if there is no such name, or several, or if a dependency
-    /// is named `agent`. `workspace` finds the manifest of the workspace.
+    /// Returns the only name to which the dependencies rename the library. Returns `None` if a dependency is named `agent`.
     fn name_of_library(self, workspace: impl FnOnce() -> Option<Self>) -> Option<String> {
         // In edition 2015, a path with `::` begins at the crate's root, where `extern crate` may give yet another name.
         if self.edition.is_none_or(|edition| edition == "2015")

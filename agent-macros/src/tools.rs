@@ -1,4 +1,4 @@
-//! Expands `tools![…]`. An entry that is a path names the type of a tool; any other expression is a value that is converted to tools.
+//! Expands `tools![…]`. A path names the type of a tool. Any other expression is a value that converts to tools.
 
 use crate::path::{Private, hidden, ours};
 use crate::types::span;

@@ -161,7 +161,7 @@ pub(crate) fn pretty(tokens: &impl ToTokens) -> String {
     text
 }
 
-/// Returns the type in a list, a map, an `Option` or a pointer, at any depth. Compile errors about a `Vec<T>` are then about `T`.
+/// Returns the innermost type of lists, maps, `Option`s and pointers. Compile errors about a `Vec<T>` are then about `T`.
 pub(crate) fn innermost(ty: &Type) -> &Type {
     let inside = match ty {
         Type::Paren(paren) => Some(&*paren.elem),
@@ -198,7 +198,7 @@ pub(crate) fn shared_data(ty: &Type) -> Option<&Type> {
     }
 }
 
-/// Returns the type behind the first reference in `ty` that refers to a named type other than `str`: `Db` for `Option<&Db>`.
+/// Returns the type behind the first reference, such as `Db` for `Option<&Db>`. Skips references to `str` and unnamed types.
 pub(crate) fn referenced(ty: &Type) -> Option<Type> {
     struct FoundType(Option<Type>);
     impl VisitMut for FoundType {
@@ -225,8 +225,8 @@ pub(crate) fn has_lifetime(tokens: &TokenStream) -> bool {
     })
 }
 
-/// Returns the types in `ty` that look like maps with keys other than text, each with its key type if this is a named type. Such a map has
-/// several generic arguments, and the first is a tuple, an array, or a named type other than `String` and primitives.
+/// Returns the types in `ty` that look like maps with keys other than text, such as `HashMap<Id, T>`, each with its key type. The key type
+/// is `None` for a tuple or an array.
 pub(crate) fn with_composed_keys(ty: &Type) -> Vec<(Type, Option<Type>)> {
     struct FoundPairs(Vec<(Type, Option<Type>)>);
     impl VisitMut for FoundPairs {

@@ -46,8 +46,8 @@ impl SecretMask {
         });
     }
 
-    /// Masks the secrets in a complete text. A secret that is cut off at the end of the text is masked, too, if at least
-    /// [`MIN_PARTIAL_SECRET`] of its bytes remain and its replacement is [`REDACTED`].
+    /// Masks the secrets in a complete text. Also masks a secret that the end of the text cuts off after [`MIN_PARTIAL_SECRET`] bytes or
+    /// more, if its replacement is [`REDACTED`].
     pub(crate) fn mask(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.scan(text.as_bytes(), true).0).into_owned()
     }
@@ -80,7 +80,7 @@ impl SecretMask {
             shown.extend_from_slice(plain);
             at += plain.len();
             let [first, ..] = rest else { break };
-            // Finds the longest secret that begins at this position, even if the input ends within the secret.
+            // Finds the longest secret at this position. The secret may be cut by the end of the input.
             let found = self.secrets.iter().find(|(secret, replacement)| {
                 rest.starts_with(secret.as_bytes())
                     || (secret.as_bytes().starts_with(rest)

@@ -62,7 +62,7 @@ impl<T> Drop for DropsQuietly<T> {
 #[cfg(any(feature = "http", feature = "mcp-client"))]
 pub(crate) struct Observer<F: ?Sized> {
     observe: std::sync::Arc<F>,
-    /// The name of the function in the log: the option that sets it, or the part of the library that observes.
+    /// The name of the function in the log, for example `on_retry`.
     option: &'static str,
     has_panicked: std::sync::Arc<std::sync::atomic::AtomicBool>,
 }
@@ -73,8 +73,8 @@ impl<F: ?Sized> Observer<F> {
         Self { observe, option, has_panicked: std::sync::Arc::default() }
     }
 
-    /// Passes the function to `call`, unless the function has panicked before. Does nothing while the thread unwinds, because the values
-    /// that the function reads may be inconsistent then.
+    /// Passes the function to `call`, unless the function has panicked before. Does nothing during a panic, because the values that the
+    /// function reads may be inconsistent.
     pub(crate) fn notify(&self, call: impl FnOnce(&F)) {
         use std::sync::atomic::Ordering;
 

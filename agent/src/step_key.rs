@@ -30,9 +30,9 @@ pub struct StepKey {
     pub turn: u32,
     /// The kind of the step.
     pub kind: StepKind,
-    /// The position of the call in its reply. For [`StepKind::Prepare`], the position of the first call; for [`StepKind::Poll`], a number
-    /// that identifies the queue and the moment; for [`StepKind::Compact`], the number of the summary; for every other kind without a
-    /// call, 0.
+    /// The position of the call in its reply. Steps without a call have other numbers: [`StepKind::Prepare`] the position of the first
+    /// call, [`StepKind::Poll`] a number for the queue and the moment, [`StepKind::Compact`] the number of the summary, and any other kind
+    /// 0.
     pub ord: u32,
 }
 
@@ -82,7 +82,7 @@ pub enum StepKind {
     /// Decides whether the run continues after a turn, with the turn-end hooks.
     TurnEnd,
     /// Asks for a summary of earlier messages. Up to four summaries may precede one request. The `ord` counts them from 0, or from 4 after
-    /// the provider refused the request as too long. An unusable summary is requested once more, with an `ord` that is greater by 8.
+    /// the provider refused the request as too long. An unusable summary is requested once more, and 8 is added to the `ord`.
     Compact,
     /// Asks the application which model answers.
     Select,

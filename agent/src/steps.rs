@@ -110,13 +110,13 @@ impl fmt::Debug for SharedLoop {
 
 /// The work that a run needs, with one function for each [`Step`].
 ///
-/// The function for a step with one result returns the result, and [`drive`] records it. The function for a step with calls records the
-/// result of each call itself, as soon as the result arrives. A failure of a model or a tool is a result, too (a failed [`ModelReply`], a
-/// [`CallEnd`]). An error means that the implementation failed, or that the run has to end: see [`StepError`].
+/// For a step with one result, the function returns the result, and [`drive`] records it. For a step with calls, the function itself
+/// records each result as soon as it arrives. A failure of a model or a tool is a result, too (a failed [`ModelReply`], a [`CallEnd`]). An
+/// error means that the implementation failed, or that the run has to end: see [`StepError`].
 ///
 /// If a step fails and the run does not end, the run keeps the results that the step has recorded: prepared and ended calls, and the start
-/// of a reply. If the run is driven again, the run repeats the step without these calls. A reply is then requested again from its
-/// beginning. Its start is not announced twice, and its end has the whole message.
+/// of a reply. Driving the run again repeats the step without these calls. A reply is requested again from its beginning, but its start is
+/// not announced twice.
 ///
 /// ```
 /// use agent::steps::StepKey;
@@ -201,9 +201,9 @@ pub trait Steps: Send {
         std::future::ready(Ok(None))
     }
 
-    /// Returns whether there is a steering message that this turn has not read. [`drive`] asks before calls are prepared, decided on and
-    /// run, if the [policy](crate::loop_core::SteeringPolicy) of the run gives the message precedence. If the result is `true`, the calls
-    /// are skipped. The default returns `false`.
+    /// Returns whether there is a steering message that this turn has not read. If so, [`drive`] skips the calls that it would prepare,
+    /// decide on or run next. `drive` asks only if the [policy](crate::loop_core::SteeringPolicy) of the run lets a message skip calls.
+    /// The default returns `false`.
     fn is_steered(&mut self, run: &SharedLoop) -> impl Future<Output = Result<bool, StepError>> + Send {
         std::future::ready(Ok(false))
     }
@@ -219,7 +219,7 @@ pub trait Steps: Send {
     }
 
     /// Runs before each step and before the end of the run, after all events so far were received. An implementation may store the run, or
-    /// return an error that ends the run. If this function ends the run, it must end the run before the same step on every replay.
+    /// end the run with an error. On every replay, the run must then end before the same step.
     fn before_step(&mut self, run: &SharedLoop) -> impl Future<Output = Result<(), StepError>> + Send {
         std::future::ready(Ok(()))
     }
@@ -263,8 +263,7 @@ pub enum StepError {
         /// The reason.
         reason: String,
     },
-    /// The run has reached a limit that the implementation of [`Steps`] measures, such as time: [`drive`]
-    /// [ends](AgentLoop::abort_by_limit) it.
+    /// The run has reached a limit that the [`Steps`] measure, such as time. [`drive`] [ends](AgentLoop::abort_by_limit) the run.
     #[error("{0}")]
     Limit(LimitReached),
     /// The run cannot continue, for example because a hook failed: [`drive`] ends it [with an error](AgentLoop::fail).
@@ -292,7 +291,7 @@ pub enum StepError {
     /// The [state](AgentLoop::serialized_state) of the run cannot be used. The run keeps the results that the step [recorded](Steps).
     #[error(transparent)]
     State(#[from] StateError),
-    /// A step recorded a result that does not fit, or not all of its results. The run has ended with this error.
+    /// A step recorded a wrong result, or too few results. The run has ended with this error.
     #[error("a step recorded a wrong result: {0}")]
     Record(#[from] RecordError),
 }
@@ -357,9 +356,8 @@ impl StepError {
 /// ```
 ///
 /// # Errors
-/// Returns an error if a method of `steps` returned [`Terminal`](StepError::Terminal), [`Engine`](StepError::Engine) or
-/// [`State`](StepError::State), or if a step recorded a result that does not fit, or not all of its results. The other errors of `steps`
-/// only end the run.
+/// Returns the [`Terminal`](StepError::Terminal), [`Engine`](StepError::Engine) and [`State`](StepError::State) errors of `steps`. Also
+/// returns an error if a step recorded a wrong result, or not all of its results. The other errors of `steps` only end the run.
 pub async fn drive<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), StepError> {
     run.lock().resume();
     let driven = loop {
@@ -384,8 +382,7 @@ pub async fn drive<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), Step
     };
     loop {
         match emit(run, steps).await {
-            // The run has ended or is suspended, so an error that would stop it is ignored. `before_step` can stop a suspended run when it
-            // is driven again.
+            // Errors that stop a run have no effect now. A suspended run can still be stopped when it is driven again.
             Err(error) if error.is_stop() => {}
             emitted => return emitted.and(driven),
         }
@@ -398,8 +395,7 @@ enum StepOutcome {
     Done,
 }
 
-/// Performs the next step of the run. Returns without a step if the loop first has to make a transition, or if a steering message skips
-/// the calls.
+/// Performs the next step of the run. Takes no step if the loop first has to change its phase, or if a steering message skips the calls.
 async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<StepOutcome, StepError> {
     emit(run, steps).await?;
     steps.before_step(run).await?;
@@ -466,7 +462,7 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<StepOutcom
     Ok(StepOutcome::Taken)
 }
 
-/// Passes all pending events to `steps`. `take_event` makes the transitions that need no step, so their events are passed, too.
+/// Passes all pending events to `steps`, including the events of transitions that `take_event` makes.
 pub(crate) async fn emit<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), StepError> {
     let next = || run.lock().take_event();
     loop {

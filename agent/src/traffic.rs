@@ -123,7 +123,7 @@ pub enum TrafficKind<'a> {
     /// A message was received from an MCP server.
     #[non_exhaustive]
     Received {
-        /// Those parts of the JSON-RPC message that were parsed.
+        /// The parsed parts of the JSON-RPC message.
         message: &'a str,
     },
     /// The program of an MCP server wrote a line to its error output.

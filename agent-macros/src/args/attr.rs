@@ -63,8 +63,7 @@ pub(crate) struct ArgOptions {
     /// The span of `skip`: the model neither sees nor sends the field.
     pub(crate) skip: Option<Span>,
     pub(crate) with: Option<With>,
-    /// The span of the first option other than `nested` and `flatten`. The option is an error on a parameter whose fields become the
-    /// arguments.
+    /// The span of the first option other than `nested` and `flatten`. A parameter whose fields become the arguments must not have one.
     pub(crate) own: Option<Span>,
 }
 
@@ -157,8 +156,7 @@ const VARIANT: Keys = Keys {
     repeatable: &["alias"],
     elsewhere: &[OF_TYPES, RENAME_ALL, (FIELD.known, "it describes one argument, write it on a field")],
 };
-// A type that derives `ToolOutput` may derive `ToolArgs`, too, so the options for arguments are accepted. Most of
-// them have no effect on outputs.
+// A type may derive both `ToolOutput` and `ToolArgs`, so options for arguments are accepted. Most options have no effect on outputs.
 const OUTPUT: Keys = FIELD;
 const FOREIGN: Keys = Keys {
     known: &[],

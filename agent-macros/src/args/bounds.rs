@@ -22,8 +22,7 @@ pub(super) fn of(input: &DeriveInput, private: &Private) -> Bounds {
     }
     let serde = Serde::of(&input.attrs);
     let (name, (_, type_generics, _)) = (&input.ident, input.generics.split_for_impl());
-    // `#[serde(default)]` on a container fills in fields and is shown in the schema, so the type must implement
-    // `Default`.
+    // With `#[serde(default)]` on a type, serde and schemars need its `Default`.
     let fill = serde.has("default").then(|| quote!(#name #type_generics: #private::Default,));
     let deserialize = serde
         .deserialize_bound()
@@ -41,9 +40,8 @@ pub(super) fn stand_alone(input: &DeriveInput) -> bool {
         && !schemars_has(&input.attrs, "bound")
 }
 
-/// Adds bounds to the mirror (the hidden copy of the type), so that serde's derive assumes that the field types have serde's trait.
-/// Generated assertions check the field types instead. With `for<'__granted>`, the compiler checks a bound only where the impl is used.
-/// `fields` are aliases of the field types.
+/// Adds a bound for each field type to the mirror (the hidden copy of the type), so that serde's derive accepts any field type. Generated
+/// assertions check the field types instead. With `for<'__granted>`, the compiler checks a bound only where the impl is used.
 pub(super) fn grant(fields: &[Ident], attrs: &mut Vec<Attribute>, private: &Private, kind: Kind) {
     if fields.is_empty() {
         return;

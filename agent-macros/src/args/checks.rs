@@ -75,8 +75,8 @@ impl Checks {
         self.whole.is_empty() && self.fields.is_empty()
     }
 
-    /// Returns the statements that run the checks on `self`. `lend` maps a field and the expression `&self.field` to the reference that
-    /// the check gets. The two differ if the field has a stand-in type, because its own type cannot be an argument.
+    /// Returns the statements that run the checks on `self`. `lend` turns the expression `&self.field` into the reference that the check
+    /// gets. This changes only fields whose type cannot be an argument, because they have the type `StandIn`.
     pub(crate) fn run(
         &self,
         private: &Private,
@@ -137,7 +137,7 @@ fn add_fields(fields: &Fields, variant: Option<&Ident>, before: &[Step], found: 
         }
         let own = match &field.ident {
             Some(ident) => Some(ident.unraw().to_string()),
-            // The field of a newtype adds no step: in JSON, the newtype is its field.
+            // A newtype is written as its field in JSON, so the field adds no step to the path.
             None => (fields.len() > 1).then(|| n.to_string()),
         };
         let before = before.iter().map(|step| match step {

@@ -1,5 +1,5 @@
-//! Lowers the `#[arg(…)]` and the docs of one argument to attributes of serde and schemars. If a type cannot be used, a stand-in replaces
-//! it in the generated code, so that one mistake causes only one error.
+//! Converts the `#[arg(…)]` and the docs of one argument to attributes of serde and schemars. The generated code replaces a type that
+//! cannot be used, so that one mistake causes only one error.
 
 use super::Kind;
 use super::attr::{ArgItem, ArgOptions, DefaultValue, With, parse};
@@ -14,7 +14,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Attribute, Expr, Field, Generics, Lit, LitStr, Path, Type, Visibility, parse_quote};
 
-/// The state while the fields of one type are lowered: facts about the type, and the generated functions and types.
+/// The state while the fields of one type are converted: facts about the type, and generated functions and types.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct FieldLowering<'a> {
     pub(crate) private: &'a Private,
@@ -22,20 +22,20 @@ pub(crate) struct FieldLowering<'a> {
     pub(crate) this: TokenStream,
     pub(crate) generics: &'a Generics,
     pub(crate) kind: Kind,
-    /// Whether the type has `validate` checks, which refer to fields by their names in Rust.
+    /// Whether the type has `validate` checks. The schema then contains the fields' Rust names.
     pub(crate) checked: bool,
     /// Generated functions, types and assertions. They are emitted next to the type, where the user's names are in scope.
     pub(crate) helpers: Vec<TokenStream>,
-    /// Whether assertions check that field types have the traits that the derives need.
+    /// Whether to assert that the field types have the traits that the derives need.
     pub(crate) demands: bool,
     pub(crate) described: bool,
     pub(crate) transparent: bool,
-    /// The aliases of the field types that assertions check.
+    /// The type aliases (`__Field0`, …) that assertions check.
     pub(crate) demanded: Vec<Ident>,
-    /// Whether the current field has the option `with`: it keeps its own type, and no stand-in replaces the type.
+    /// Whether the current field has the option `with`. Such a field keeps its own type.
     pub(crate) as_is: bool,
     pub(crate) requires_docs: bool,
-    /// Whether serde reads the fields. `false` if `from` or `try_from` converts another type.
+    /// Whether serde reads the fields. `false` for types with `from` or `try_from`.
     pub(crate) is_read: bool,
     /// Whether `#[serde(default)]` on the type fills in missing fields.
     pub(crate) filled: bool,
@@ -80,13 +80,13 @@ impl FieldLowering<'_> {
         }
         self.lower(field, &options, errors);
         if self.demands {
-            // The attributes are read again, because lowering has changed `#[arg(flatten)]` to `#[serde(flatten)]`.
+            // The attributes are read again, because `lower` has changed `#[arg(flatten)]` to `#[serde(flatten)]`.
             self.demand(field, &Serde::of(&field.attrs));
         }
     }
 
-    /// Adds an assertion that the field's type can be an argument or a result, so that the error has a message of this library. The
-    /// derives on the mirror (the hidden copy of the type) assume that the assertion holds, so they report no second error.
+    /// Adds an assertion that the field's type can be an argument or a result. A wrong type then causes one error, with a message of this
+    /// library, because the derives on the mirror (the hidden copy of the type) assume that the assertion holds.
     fn demand(&mut self, field: &mut Field, serde: &Serde) {
         let (check, others) = match self.kind {
             Kind::Args => ("field", ["skip", "skip_deserializing", "deserialize_with", "with"]),
@@ -98,8 +98,8 @@ impl FieldLowering<'_> {
             return;
         }
         let (ty, inner) = (&field.ty, types::innermost(&field.ty));
-        // An assertion costs time in every build, so common types have none. If a user's own type has one of these names,
-        // serde reports the error instead.
+        // An assertion costs time in every build, so common types have none. If a user's own type has the name of a common type, serde
+        // reports the error.
         if KNOWN.iter().any(|known| matches!(inner, Type::Path(path) if path.path.is_ident(known))) {
             return;
         }
@@ -111,9 +111,9 @@ impl FieldLowering<'_> {
             type #alias = #ty;
             const _: fn() = || #private::#check::<#ty, #inner>();
         });
-        // `bounds::grant` makes serde's derive assume that the types in `demanded` have serde's trait. The derive of schemars accepts
-        // bounds only on generic types. So `#[schemars(with = …)]` names an alias: the field's type, or a stand-in if the type has no
-        // schema. In a `#[serde(transparent)]` type, schemars must see the field's own type.
+        // For serde, `bounds::grant` adds bounds for the types in `demanded`. The derive of schemars accepts bounds only on generic types,
+        // so `#[schemars(with = …)]` names an alias instead: the field's type, or `StandIn` if the type has no schema. In a
+        // `#[serde(transparent)]` type, schemars must see the field's own type.
         if self.kind == Kind::Args && !self.transparent {
             let described = format_ident!("__Described{}", self.demanded.len());
             self.helpers.push(described_as(&described, &quote!(#ty), self.private));
@@ -125,8 +125,8 @@ impl FieldLowering<'_> {
         self.demanded.push(alias);
     }
 
-    /// Adds an assertion for each type that looks like a map whose keys may be tuples, arrays or structs. Keys are text in JSON, so serde
-    /// would refuse every call with such a map.
+    /// Adds an assertion for each map type that may have tuples, arrays or structs as keys. JSON keys are text, so serde would refuse
+    /// every call with such a map.
     fn keys(&mut self, ty: &Type) {
         let parameters: Vec<&Ident> = self.generics.type_params().map(|parameter| &parameter.ident).collect();
         if self.kind == Kind::Output || mentions(ty.to_token_stream(), &parameters) {
@@ -155,14 +155,14 @@ impl FieldLowering<'_> {
         }
     }
 
-    /// Adds an alias for the type of a flattened field. The schema of the alias says that serde buffers the fields before it reads them.
+    /// Adds an alias for the type of a flattened field. The alias marks the schema, because serde buffers flattened fields.
     fn flattened(&mut self, ty: &TokenStream) -> Ident {
         let (private, alias) = (self.private, format_ident!("__Flattened{}", self.helpers.len()));
         self.helpers.push(quote!(type #alias = #private::Flattened<#ty>;));
         alias
     }
 
-    /// Adds the attributes of serde and schemars for the options of a field. The functions and types that the attributes name go into
+    /// Translates the options of a field to attributes of serde and schemars. The functions and types in these attributes go into
     /// `helpers`.
     pub(crate) fn lower(&mut self, field: &mut Field, options: &ArgOptions, errors: &mut Errors) {
         self.as_is = options.with.is_some();
@@ -295,8 +295,8 @@ impl FieldLowering<'_> {
         extensions
     }
 
-    /// Adds the schema of a field of a result: the one of its `JsonSchema` impl or of its `ToolOutput` derive, or else a schema that
-    /// accepts any value.
+    /// Adds the schema of a result's field. The schema comes from the `JsonSchema` impl or the `ToolOutput` derive of the field's type, or
+    /// else accepts any value.
     fn describe_output(&mut self, field: &mut Field, options: &ArgOptions, serde: &Serde) {
         let (private, ty) = (self.private, &field.ty);
         let alias = format_ident!("__Output{}", self.helpers.len());
@@ -318,8 +318,7 @@ impl FieldLowering<'_> {
         }
     }
 
-    /// Lowers `with(read as Sent)`: the schema describes the type `Sent`, and the function `read` makes the field's value
-    /// from a `Sent`.
+    /// Translates `with(read as Sent)`: the schema describes `Sent`, and the function `read` converts a `Sent` to the field's value.
     fn with(&mut self, field: &mut Field, with: &With) {
         let (private, n, With { read, sent }) = (self.private, self.helpers.len(), with);
         let (make, alias, ty) = (format_ident!("__with{n}"), format_ident!("__Sent{n}"), &field.ty);
@@ -330,7 +329,7 @@ impl FieldLowering<'_> {
         let mut deserializer = hidden("deserializer");
         deserializer.set_span(at);
         let stand_in = argument_or_stand_in(&quote!(#sent), private);
-        // `given` has the span of the type `Sent`. If the user's function `read` takes another type, the compiler points to `Sent`.
+        // If `read` takes another type than `Sent`, the compiler error points to `Sent`.
         let mut given = hidden("sent");
         given.set_span(sent_at);
         let call = quote_spanned! {at=>
@@ -352,7 +351,7 @@ impl FieldLowering<'_> {
     }
 
     /// Returns the keywords for `format = "…"` and for the formats of validation crates. `x-format` demands the format of every text.
-    /// Without `x-format`, the format describes a Rust type, which may accept further texts.
+    /// Otherwise, the Rust type decides, and may accept further texts.
     fn formats(&mut self, field: &Field, options: &ArgOptions) -> Vec<TokenStream> {
         if let Some((format, at)) = options.format {
             self.suits(&field.ty, at, &quote!(format()));
@@ -373,7 +372,6 @@ impl FieldLowering<'_> {
         let turbofish = type_generics.as_turbofish();
         let make_path = quote!(#make #turbofish).to_string();
         let (value, ty) = if self.kind == Kind::Direct && !self.as_is {
-            // The field of a parameter may have a stand-in as its type.
             let field = argument_or_stand_in(&quote!(#ty), private);
             let value = format_ident!("__value{n}");
             self.helpers.push(quote_spanned!(at=> fn #value() -> #ty { #body }));
@@ -409,7 +407,7 @@ impl FieldLowering<'_> {
     }
 }
 
-/// Returns an alias for the type, or for a stand-in if the type has no schema.
+/// Returns an alias for the type, or for `StandIn` if the type has no schema.
 pub(super) fn described_as(alias: &Ident, ty: &TokenStream, private: &Private) -> TokenStream {
     quote! {
         type #alias = <#private::OwnType<{
@@ -420,12 +418,12 @@ pub(super) fn described_as(alias: &Ident, ty: &TokenStream, private: &Private) -
     }
 }
 
-/// Returns the path `<… as OrStandIn<T>>` for the type `T` of an argument. The `Field` of this path is `T`, or a stand-in if `T` cannot be
-/// an argument. An assertion elsewhere reports that error. Because of the stand-in, the derives do not report it again.
+/// Returns the path `<… as OrStandIn<T>>` for the type `T` of an argument. Its `Field` is `T`, or `StandIn` if `T` cannot be an argument.
+/// An assertion reports that error. The derives accept `StandIn`, so they do not report it again.
 pub(crate) fn argument_or_stand_in(ty: &TokenStream, private: &Private) -> TokenStream {
     if types::has_lifetime(ty) {
-        // The type may be an alias of a reference. If the generated code tested it, the compiler would only say that the type cannot be
-        // read "for every lifetime". If `BY_VALUE` advises to use another type, the advice is a better error, so the type is not tested.
+        // The type may be an alias of a reference. A test of such a type only gives the error that it cannot be read "for every lifetime".
+        // The advice in `BY_VALUE` is a better error, so a type with advice is not tested.
         let is_advised = quote!({
             #[allow(unused_imports)]
             use #private::AdviceUnknown as _;
@@ -444,8 +442,7 @@ pub(crate) fn argument_or_stand_in(ty: &TokenStream, private: &Private) -> Token
     quote!(<#own_type as #private::OrStandIn<#ty>>)
 }
 
-/// Returns `OwnType<{ CONSTANT }>` for the type of an argument. The constant is `true` if the type can be an argument, and `false` if a
-/// stand-in must replace it.
+/// Returns `OwnType<{ CONSTANT }>` for the type of an argument. The constant is `false` if `StandIn` must replace the type.
 pub(crate) fn own_type(ty: &TokenStream, private: &Private) -> TokenStream {
     quote! {
         #private::OwnType<{

@@ -16,8 +16,8 @@ pub(super) struct How {
     pub(super) has_secrets: bool,
 }
 
-/// Returns the impls of `ToolArgs`, `Deserialize` and `JsonSchema`; with `own_serde`, only that of `ToolArgs`. If there were errors, the
-/// impls are empty stand-ins, so that one mistake causes only one message.
+/// Returns the impls of `ToolArgs`, `Deserialize` and `JsonSchema`. With `own_serde`, returns only that of `ToolArgs`. After an error
+/// (`failed`), the other two do nothing, so that one mistake causes only one message.
 pub(super) fn args(
     input: &DeriveInput,
     mirror: &Ident,
@@ -70,8 +70,8 @@ fn predicates(input: &DeriveInput) -> Option<TokenStream> {
 fn deserialize(input: &DeriveInput, mirror: &Ident, checks: &Checks, private: &Private) -> TokenStream {
     let body = {
         let (_, type_generics, _) = input.generics.split_for_impl();
-        // If a field is unsuitable, the mirror (the hidden copy of the type) has no function `deserialize`. The trait `NotRead` then
-        // provides the function, so that there is no second error.
+        // If the derive on the mirror (the hidden copy of the type) fails, the trait `NotRead` provides `deserialize`, so that there is no
+        // second error.
         let fallback = bounds::stand_alone(input).then(|| {
             quote! {
                 #[allow(unused_imports)]
@@ -138,8 +138,7 @@ fn schema(input: &DeriveInput, mirror: &Ident, has_secrets: bool, private: &Priv
         (None, quote!(#mirror #type_generics))
     };
     let of = quote!(<#described as #private::schemars::JsonSchema>);
-    // A macro cannot see the other derives of the type, so the generated code asks the type itself whether its
-    // `Debug` may show secrets.
+    // A macro cannot see the other derives of the type, so the generated code finds out whether the type's `Debug` shows secrets.
     let described = if has_secrets && bounds::stand_alone(input) {
         quote! {
             #private::debug_is_asked(#of::json_schema(generator), {
@@ -151,9 +150,8 @@ fn schema(input: &DeriveInput, mirror: &Ident, has_secrets: bool, private: &Priv
     } else {
         quote!(#of::json_schema(generator))
     };
-    // The derive of schemars overrides the last two functions for `transparent`. Without these functions, a
-    // newtype of an `Option` would be required in the schema, although serde accepts an absent newtype. Both
-    // functions are private API of schemars: see the test `a_transparent_option_stays_optional`.
+    // The last two functions are private API of schemars. They keep a newtype of an `Option` optional in the schema, as it is in serde:
+    // see the test `a_transparent_option_stays_optional`.
     let implementation = schema_with(
         input,
         private,

@@ -22,8 +22,7 @@ impl FieldLowering<'_> {
                     _ => None,
                 };
                 let value = match whole {
-                    // The assertion of `fits` reports a constant that is not a number, so this end of the
-                    // range is used unchanged.
+                    // `fits` has added an assertion that the constant is a number, so the constant is used unchanged.
                     None if known => replace_self(quote!(#end), &self.this),
                     // Literals get a suffix, because the compiler infers `i32` for literals without a suffix,
                     // and larger numbers would not fit.
@@ -42,8 +41,8 @@ impl FieldLowering<'_> {
             .collect()
     }
 
-    /// Adds an assertion that an end of the range is a value of the type. Returns `false`, and adds none, if
-    /// the end is an expression that the macro cannot read, or if the type depends on a generic parameter.
+    /// Adds an assertion that an end of the range is a value of the type. Returns `false`, and adds none, if the macro cannot read the
+    /// end, or if the type is generic.
     fn fits(&mut self, ty: &Type, end: &Expr) -> bool {
         let (private, at, written) = (self.private, ours(types::span(end)), pretty(end));
         let check = match Number::of(end) {

@@ -19,7 +19,7 @@ use syn::{Attribute, Data, DeriveInput, Fields, LitStr, Type, Variant, parse_quo
 /// The tokens of the mirror, and of the functions that its attributes name.
 #[derive(Default)]
 pub(crate) struct Mirror {
-    /// Default values and assertions, which contain expressions of the user and so must be in the user's scope.
+    /// Default values and assertions. They contain expressions of the user, so they need the user's scope.
     pub(crate) helpers: TokenStream,
     pub(crate) item: TokenStream,
     pub(crate) has_secrets: bool,
@@ -46,7 +46,7 @@ pub(crate) fn make(
     let this = quote!(#original #turbofish);
     let serde = Serde::of(&input.attrs);
     let bounds = bounds::of(&input, private);
-    // If the type is read from another type, or written as another type, its fields are not part of the JSON.
+    // With serde's `from`, `try_from` or `into`, the fields of the type are not part of the JSON.
     let is_converted = if kind == Kind::Output { serde.target() } else { serde.source() }.is_some();
     let demands = bounds::stand_alone(&input) && !is_converted;
     // A generic type has several schemas, so a generic result gets no schema.
@@ -94,8 +94,7 @@ pub(crate) fn make(
     if checked {
         input.attrs.push(parse_quote!(#[schemars(extend("x-checked" = true))]));
     }
-    // Writes the variants as one `enum`, because schemars lists the keys of a map only if they are an `enum`. A variant with
-    // `#[serde(other)]` accepts every name, so its type is not a fixed list.
+    // schemars lists the keys of a map only if they are one `enum`. An enum with `#[serde(other)]` accepts every name, so it has no list.
     if unit_enum && kind == Kind::Args && words.in_order && !words.has_other {
         input.attrs.push(parse_quote!(#[schemars(transform = #private::closed_set)]));
     }
@@ -126,7 +125,7 @@ pub(crate) fn make(
     }
     bounds::grant(&lowering.demanded, &mut input.attrs, private, kind);
     input.ident = name.clone();
-    // The mirror of a result is named in a public trait, so it must be `pub`, although no path leads to it.
+    // A public trait names the mirror of a result, so the mirror must be `pub`.
     input.vis = if kind == Kind::Output { parse_quote!(pub) } else { syn::Visibility::Inherited };
     let FieldLowering { helpers, has_secrets, .. } = lowering;
     Mirror { helpers: quote!(#(#helpers)*), item: quote!(#[derive(#(#derives),*)] #input), has_secrets }
@@ -138,8 +137,8 @@ struct Cases {
     fields: Option<Case>,
 }
 
-/// Translates the options of every field and variant to attributes of serde and schemars. Returns the attribute of [`compare_names`] for a
-/// struct with flattened fields.
+/// Translates the options of every field and variant to attributes of serde and schemars. For a struct with flattened fields, returns the
+/// attribute that [`compare_names`] creates.
 fn data(
     data: &mut Data,
     words: &Words,
@@ -199,9 +198,8 @@ fn data(
     None
 }
 
-/// Facts about the names of an enum's variants.
 struct Words {
-    /// Whether the declared order must be restored, because schemars moves variants without fields and description to the front.
+    /// Whether to restore the declared order. schemars moves variants that have neither fields nor a description to the front.
     in_order: bool,
     /// Whether a variant has `#[serde(other)]`, which accepts every name that no other variant has.
     has_other: bool,
@@ -279,8 +277,8 @@ fn fields(
         .flatten()
 }
 
-/// Returns the attribute that reports names that flattened fields share with other fields. The names are compared when the
-/// schema is made, because a macro does not know the fields of other types.
+/// Returns an attribute that compares the names in flattened fields with the other names when the schema is made. A macro does not know
+/// the fields of other types.
 pub(crate) fn compare_names(
     own: &[LitStr],
     flattened: &[(String, Type)],
@@ -295,7 +293,7 @@ pub(crate) fn compare_names(
     })
 }
 
-/// Reports `deserialize_with` or `with` of serde on a field or variant whose schema no attribute of schemars gives.
+/// Reports serde's `deserialize_with` or `with`, unless a `schemars` attribute gives the schema.
 pub(super) fn unstated(attrs: &[Attribute], errors: &mut Errors) {
     let serde = Serde::of(attrs);
     let stated = ["with", "schema_with"].iter().any(|key| schemars_has(attrs, key));

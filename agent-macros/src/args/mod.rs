@@ -142,7 +142,7 @@ fn check_foreign(input: &DeriveInput, errors: &mut Errors) {
     }
 }
 
-/// Returns an expression that is `true` if the type is a JSON object with fixed fields, which can be all arguments of a tool.
+/// Returns an expression that is `true` if the type is a JSON object with fixed fields. Only such a type can be a tool's arguments.
 fn is_object(input: &DeriveInput, private: &Private) -> TokenStream {
     let serde = Serde::of(&input.attrs);
     if let Some(source) = serde.source() {

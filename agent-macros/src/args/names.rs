@@ -86,8 +86,8 @@ pub(super) struct Named {
 }
 
 impl Named {
-    /// Finds the names of a field or variant. `own` has the name and the aliases in `#[arg]`. `case` makes the name from `ident` if
-    /// neither `#[arg]` nor serde's attributes have one.
+    /// Finds the names of a field or variant. `own` has the name and the aliases in `#[arg]`. `case` makes the name from `ident` if no
+    /// attribute sets it.
     pub(super) fn new(
         ident: &Ident,
         attrs: &[Attribute],

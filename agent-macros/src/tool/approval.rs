@@ -69,8 +69,8 @@ impl Approval {
         Some(Self::When(Box::new(closure), names?))
     }
 
-    /// Reports names in the rule that are not arguments. If a single parameter may be the whole argument object, the
-    /// names may be those of its fields, which the compiler checks.
+    /// Reports names in the rule that are not arguments. If a struct is the only parameter, the names may be its fields. The compiler
+    /// checks such names.
     pub(super) fn check(&self, params: &[Param], errors: &mut Errors) {
         let Self::When(_, names) = self else { return };
         let arguments: Vec<&Param> = params.iter().filter(|param| param.is_argument()).collect();
@@ -117,12 +117,11 @@ fn named(input: &Pat, errors: &mut Errors) -> Option<Ident> {
     }
 }
 
-/// The generated code of an approval: a function for the rule, and the method call `.approval(…)`, which depends on the type of the
-/// arguments.
+/// The generated code of an approval: a function with the rule, and two forms of the call `.approval(…)`.
 #[derive(Default)]
 pub(super) struct Expanded {
     pub(super) helper: TokenStream,
-    /// The method call for a tool whose only parameter is the whole argument object, and for a tool that is a struct or an enum.
+    /// The method call for arguments that are read as one type of the user: the type of the only parameter, or the tool itself.
     pub(super) whole: TokenStream,
     /// The method call for arguments that are read as the generated struct, which has a field for each parameter.
     pub(super) apart: TokenStream,
@@ -198,8 +197,8 @@ fn verdict(closure: &ExprClosure) -> Span {
     ours(types::span(&closure.body))
 }
 
-/// Returns the call of the setter `approval`, if the approval does not depend on the names of arguments. For a rule
-/// about arguments, returns its closure and their names as the error.
+/// Returns the method call `.approval(…)`. A closure depends on the parameters of the tool, so for a closure, the error contains the
+/// closure and the names of its arguments.
 fn simple<'a>(
     approval: Option<&'a Approval>,
     private: &Private,

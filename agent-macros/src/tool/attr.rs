@@ -36,7 +36,7 @@ pub(crate) struct Options {
     pub(crate) type_name: Option<Ident>,
     /// The name of the generated method that returns the tools of the block. Every `#[tool]` block of a type except the first needs one.
     pub(crate) set: Option<Ident>,
-    /// Whether `set` was given, even with an invalid value.
+    /// Whether the option `set` was written, even with an invalid value.
     pub(crate) is_further: bool,
     /// The options that become calls of setters, in the order in which they were written.
     pub(super) settings: Vec<Setting>,

@@ -90,7 +90,7 @@ pub(super) fn process(tokens: TokenStream, mut block: Block) -> TokenStream {
     }
 }
 
-/// Returns the impls for `tools![value]`, or, for a block with a `set`, a method that returns the tools.
+/// Returns the impls for `tools![value]`. A block with a `set` gets a method that returns the tools.
 fn published(block: &Block, set: Option<&Ident>, body: &TokenStream, private: &Private) -> TokenStream {
     let (ty, this) = (&block.self_ty, hidden("this"));
     let (impl_generics, _, clause) = block.generics.split_for_impl();
@@ -108,8 +108,7 @@ fn published(block: &Block, set: Option<&Ident>, body: &TokenStream, private: &P
         };
     }
     quote! {
-        // If two blocks of a type have no `set`, the compiler reports conflicting impls of this trait first.
-        // The name of the trait says what to write.
+        // For two blocks without `set`, the compiler reports conflicting impls of this trait, whose name says what to write.
         #[automatically_derived]
         impl #impl_generics #private::further_tool_blocks_say_set_and_a_name for #ty #clause {
             fn shared_tools(#this: #private::Arc<Self>) -> #private::ToolSet { #body }
@@ -166,7 +165,7 @@ fn marked(
 }
 
 fn check_receiver(method: &Function, errors: &mut Errors) {
-    // A function without `self` needs no value, but is listed with the tools of the value.
+    // A function without `self` is a tool, too.
     let Some(receiver) = method.sig.receiver() else { return };
     match &receiver.kind {
         ReceiverKind::Reference(_, _, None) => {}

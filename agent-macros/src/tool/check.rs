@@ -51,8 +51,8 @@ pub(super) fn state(param: &Param, ty: &TokenStream, private: &Private) -> Token
     }
 }
 
-/// Returns the assertion that a parameter with options for single arguments is not the whole argument
-/// object. Returns `None` if the parameter has no such options.
+/// Returns the assertion that a parameter is not the whole argument object. Returns `None` if the parameter has no option that requires
+/// this.
 pub(super) fn not_whole(param: &Param, private: &Private) -> Option<TokenStream> {
     let at = ours(param.options.own?);
     let private = private.at(at);

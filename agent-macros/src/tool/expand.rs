@@ -118,8 +118,8 @@ pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> T
     }
 }
 
-/// Returns the path `<… as OrStandIn<T>>` for a parameter of type `T`. The `Field` of this path is `T` if a model can send `T` or if
-/// `with` makes the value, and otherwise a stand-in.
+/// Returns the path `<… as OrStandIn<T>>` for a parameter of type `T`. Its `Field` is `T`, or `StandIn` if a model cannot send `T`. With
+/// the option `with`, it is always `T`.
 pub(super) fn stand_in(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
     if param.options.with.is_some() {
         return quote!(<#private::OwnType<true> as #private::OrStandIn<#ty>>);
@@ -130,8 +130,7 @@ pub(super) fn stand_in(param: &Param, ty: &TokenStream, private: &Private) -> To
     }
 }
 
-/// Returns a type alias for each argument, which selects the argument's own type or a stand-in. Stores the name of the alias in the
-/// parameter.
+/// Returns a type alias for each argument, and stores its name in the parameter. The alias selects the argument's type or `StandIn`.
 fn own_types(tool: &mut Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     let mut aliases = TokenStream::new();
     for (n, (param, ty)) in tool.params.iter_mut().zip(types).enumerate() {
@@ -160,11 +159,11 @@ fn argument_var(param: &Param, n: usize) -> TokenStream {
     quote!(#(#cfgs)* #variable,)
 }
 
-/// The only argument of a tool, taken by value. This argument may be the whole argument object.
+/// The only argument of a tool, taken by value. A struct may be the whole argument object.
 struct Whole {
-    /// The type of the parameter, or its stand-in.
+    /// The type of the parameter, or `StandIn`.
     ty: TokenStream,
-    /// A constant expression for whether the parameter is the whole argument object.
+    /// A constant expression that is `true` if the parameter is the whole argument object.
     is_whole: TokenStream,
 }
 
@@ -188,8 +187,7 @@ fn whole(tool: &Tool, types: &[TokenStream], private: &Private) -> Option<Whole>
     Some(Whole { ty: quote!(#field::Field), is_whole })
 }
 
-/// Returns helper items, and the hidden struct of the arguments with the impls of its checks. The attributes of its fields carry the
-/// parameters' docs and constraints, and name the helper items.
+/// Returns the helper items, and the hidden struct `__Args` with its checks. The attributes of its fields refer to the helper items.
 fn arguments_struct(
     params: Vec<Param>,
     types: &[TokenStream],
@@ -380,9 +378,9 @@ fn run(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     }
 }
 
-/// Returns an expression that converts the value of `call` to a `ToolOutcome`. A `Result` is split first, so that the compiler's message
-/// about a missing trait names the type of the value or of the error. `at` is the span of the result type, for these messages. `none` is
-/// the text that the model reads if the value is `None`.
+/// Returns an expression that converts the value of `call` to a `ToolOutcome`. `none` is the text that the model reads if the value is
+/// `None`. `at` is the span of the result type. Compiler errors about a missing trait point to this span, and name the type in `Ok` or
+/// `Err`.
 pub(super) fn converted(
     call: &TokenStream,
     none: Option<&LitStr>,
@@ -417,7 +415,7 @@ pub(super) fn converted(
     }}
 }
 
-/// Returns an expression for the types of state that the tool takes from the context, and for whether it takes the context itself.
+/// Returns an expression for the keys of all parameters that are not arguments: types of state, or the context itself.
 fn requires(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     let injected = tool.params.iter().zip(types).filter(|(param, _)| !param.is_argument());
     let keys = injected.map(|(param, ty)| {

@@ -211,8 +211,8 @@ fn check_signature(sig: &Signature, errors: &mut Errors) {
     }
 }
 
-/// Returns whether a type is written as `impl` or `dyn` of a trait in `names`, or as a box in `names` such as `BoxStream`, alone or inside
-/// of `Pin`, `Box`, `Result` or `Option`.
+/// Returns whether a type has the form `impl Stream`, `dyn Stream` or `BoxStream<…>` with a name in `names`, or contains such a type in
+/// `Pin`, `Box`, `Result` or `Option`.
 fn is_spelled(ty: &Type, names: &[&str]) -> bool {
     let is_named =
         |path: &Path| path.segments.last().is_some_and(|last| names.iter().any(|name| last.ident == name));

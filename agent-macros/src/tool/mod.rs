@@ -1,4 +1,4 @@
-//! `#[tool]`: parse the item, validate it into a model, expand the model.
+//! `#[tool]`: parses, validates and expands an item.
 //!
 //! The user's item is always emitted, without the attributes of this crate. After a mistake, the generated impls are stand-ins, so that
 //! one mistake causes only one message, and a `tools![…]` that uses the item reports no further errors.
@@ -40,7 +40,7 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     }
 }
 
-/// Returns the name and the description, from the options or the item, and the names and texts of the arguments that the item's docs list.
+/// Returns the name, the description, and the arguments that the docs list, each with its text. Options take precedence over the item.
 fn tool_header(
     options: Options,
     item: &Ident,
@@ -52,7 +52,7 @@ fn tool_header(
     let before = errors.len();
     let Docs { description, arguments } = doc::of_tool(attrs, options.doc, errors);
     let description = options.description.clone().or(description);
-    // If errors were added above, the description exists but is invalid, which was reported.
+    // A new error means that the description exists, but is invalid.
     if description.is_none() && !options.described && options.doc != Doc::Nothing && errors.len() == before {
         errors.at(
             item,

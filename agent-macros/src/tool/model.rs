@@ -55,11 +55,10 @@ pub(crate) struct Param {
     /// The `#[cfg]` attributes, which are repeated wherever the parameter is used.
     pub(crate) cfgs: Vec<Attribute>,
     pub(crate) options: ArgOptions,
-    /// The advice and the span of the pattern, if the parameter has no name for the model. They become an error unless the parameter is
-    /// the whole argument object.
+    /// The advice and the span of a pattern such as `(a, b)`, which gives the model no name. Only the whole argument object needs no name.
     pub(crate) nameless: Option<(&'static str, Span)>,
-    /// The name of the type alias that selects the parameter's own type or a stand-in. With the alias, the compiler evaluates this choice
-    /// only once.
+    /// The name of the type alias for the type of the parameter, or for `StandIn` if the type is no argument. With the alias, the compiler
+    /// makes this choice only once.
     pub(crate) own_type: Option<Ident>,
 }
 

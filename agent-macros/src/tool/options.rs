@@ -31,7 +31,7 @@ enum Read {
     Expansion(fn(&mut Options, &Entry, &mut Errors)),
 }
 
-/// A function that returns the calls of setters for a setting. Its second argument replaces `Self`.
+/// A function that returns the setter calls for a setting. The second argument replaces `Self`.
 type Emit = fn(&Setting, Option<&TokenStream>, &Private) -> TokenStream;
 
 pub(super) struct Setting {
@@ -216,8 +216,8 @@ fn function(entry: &Entry, errors: &mut Errors) -> Option<SettingValue> {
     }
 }
 
-/// Returns the call of the setter that has the option's name, or one call for each example or each key of `extend`. Returns no call for a
-/// time limit, because `timeout` has its own function in [`ROWS`].
+/// Returns the setter calls of an option: one call, or one for each example and each key of `extend`. A timeout has its own function in
+/// [`ROWS`].
 fn set(setting: &Setting, this: Option<&TokenStream>, private: &Private) -> TokenStream {
     let setter = format_ident!("{}", setting.row.key);
     let json = |tokens: &TokenStream| quote!(#private::serde_json::json!(#tokens));

@@ -70,8 +70,8 @@ pub(super) fn take(
     params
 }
 
-/// Returns whether a parameter may be the whole argument object, whose fields have their own docs: the only argument, taken by value, with
-/// a type that is named like a struct.
+/// Returns whether a parameter may be the whole argument object: the only argument, taken by value, with a type that is named like a
+/// struct.
 fn may_be_whole(param: &Param, all: &[Param]) -> bool {
     param.pass == Pass::Value
         && param.options.nested.is_none()
@@ -168,8 +168,8 @@ fn one(n: usize, param: &mut PatType, declared: &[Lifetime], errors: &mut Errors
     Some(Param { ident: ident?, pass, ty, span, cfgs, options, nameless, own_type: None })
 }
 
-/// Returns the identifier of an argument: its name, or a hidden one for a pattern. Sets `nameless` if the model has no name for the
-/// argument. Reports a pattern that an argument cannot have.
+/// Returns the identifier of an argument, or a hidden one for a pattern such as `(a, b)`. Sets `nameless` if the model then has no name
+/// for the argument. Other patterns, such as `&a`, are errors.
 fn named(
     n: usize,
     pat: &Pat,
@@ -199,8 +199,8 @@ fn named(
         | Pat::TupleStruct(_)
         | Pat::Ident(_)
         | Pat::Slice(_) => {
-            // A pattern needs no name if an option names the argument, or if the argument is the whole object, which
-            // is checked later.
+            // A pattern needs no name if an option names the argument. A pattern for the whole object needs none either; `take` checks
+            // this later.
             if !renamed {
                 let advice = if matches!(pat, Pat::Wild(_)) { NAMELESS } else { TAKEN_APART };
                 *nameless = Some((advice, types::span(pat)));
@@ -225,8 +225,8 @@ fn bare_name(ident: &syn::Ident) -> Option<syn::Ident> {
     Some(bare)
 }
 
-/// Returns how a parameter of this type gets its value, and the owned type of the argument or the type of the injected state. Reports
-/// types that a parameter cannot have.
+/// Returns how a parameter gets its value, with the owned type of the argument, or the type of the injected state. Reports unsuitable
+/// types.
 fn passed(ty: &Type, errors: &mut Errors) -> Option<(Pass, Type)> {
     match bare(ty) {
         Type::Reference(reference) => by_reference(reference, errors),

@@ -53,7 +53,7 @@ pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
     let rule = approval::of_type(header.options.approval.as_ref(), &name, &private);
     let (rule_helper, rule) = (rule.helper, rule.whole);
     let there = private.at(at);
-    // Asserts that a struct is the whole argument object. For an enum, the library checks this when it compiles the schema.
+    // Asserts that the struct's fields are the arguments. For an enum, the library checks this when it compiles the schema.
     let object = (!is_enum).then(
         || quote_spanned!(at=> const _: () = #there::whole_object(<#name as #there::ToolArgs>::OBJECT);),
     );

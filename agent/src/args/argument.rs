@@ -53,8 +53,8 @@ pub enum ArgumentError {
         /// The names of similar parameters, the most similar first.
         suggestions: Vec<String>,
     },
-    /// The call does not contain the parameter, no default of the parameter is known, and the type is not an `Option`. If the parameters of
-    /// the tool are not known, an absent parameter is an error for an `Option`, too.
+    /// The call omits the parameter, no default is known, and the requested type is not an `Option`. If the parameters of the tool are not
+    /// known, an `Option` is an error, too.
     #[error("the call of `{tool}` has no `{name}`, and no default of it is known: read an `Option`")]
     #[non_exhaustive]
     Missing {
@@ -193,8 +193,7 @@ impl Plan {
     }
 }
 
-/// Reads one top-level parameter if the `Plan` is not known. An absent parameter cannot be told from an unknown one, so it is an error for
-/// every type, even for an `Option`.
+/// Reads one top-level parameter without a `Plan`. An absent parameter is an error even for an `Option`, because it may not exist.
 pub(crate) fn argument_without_plan<T: DeserializeOwned>(
     tool: &str,
     checked: &str,
@@ -221,7 +220,7 @@ pub(crate) fn argument_without_plan<T: DeserializeOwned>(
     let open = Plan::compile(tool, &Value::Object(serde_json::Map::new()), super::PlanOptions::default());
     let open = open.map_err(|_| unreadable())?;
     let graph = open.graph();
-    // An integer beyond 64 bits was written as a string. It is read as an integer, unless `T` accepts the string.
+    // An integer of more than 64 bits was written as a string. If `T` does not accept the string, the integer is read.
     let digits = entry.text().filter(|text| {
         text.parse::<i64>().is_err()
             && text.parse::<u64>().is_err()
@@ -237,8 +236,8 @@ pub(crate) fn argument_without_plan<T: DeserializeOwned>(
     })
 }
 
-/// Returns the `PlanNode` of the whole arguments. If it has alternatives, returns the one that describes `text`. Returns `None` if the
-/// result is neither an object nor `NodeKind::Any`.
+/// Returns the node of the whole arguments, if it is an object or `NodeKind::Any`. Of several alternatives, chooses the one that describes
+/// `text`.
 fn root_object<'c>(cx: &'c Context<'c>, text: &str) -> Option<&'c PlanNode> {
     /// Maximum number of nested alternatives. No compiled schema has so many.
     const MOST: usize = 1000;

@@ -74,13 +74,13 @@ impl Plan {
         // A default that is nested too deeply for `serde_json` is accepted, because no call could send such a value.
         let Ok(document) = Document::parse(&text) else { return Ok(()) };
         let (mut issues, of_types) = faults(self.graph(), node, &document.root, secret);
-        // The default is a value of the field's type, so only constraints can refuse it. Other issues are ignored: serde may read
-        // another form than it writes, or convert the value.
+        // A default is a value of the field's type, so only a constraint can refuse it. Other issues are ignored, because serde may read
+        // another form than it writes.
         issues.retain(|issue| {
             use IssueCode::{Format, Length, Pattern, Range, Unique};
             matches!(issue.code, Range | Length | Pattern | Format | Unique)
         });
-        // The Rust type itself checks the formats that are part of its schema, so issues about these formats do not count here.
+        // Issues about formats that the Rust type also checks do not count.
         if issues.len() <= of_types || issues.is_empty() {
             return Ok(());
         }

@@ -66,8 +66,7 @@ impl Doc<'_> {
         matches!(self.shape, Shape::Null)
     }
 
-    /// Returns whether the value fits a schema node without coercion. `false` may also mean that this could not be decided. A fitting node
-    /// is remembered, because every pass over a refused call asks again.
+    /// Returns whether the value certainly fits a schema node without coercion. Remembers the last fitting node.
     pub(crate) fn fits_exactly(&self, graph: &Graph, node: NodeId) -> bool {
         if self.fitting.get() == Some(node) {
             return true;
@@ -218,7 +217,7 @@ impl Doc<'_> {
     }
 }
 
-/// Returns one of 64 bits for a key. Keys with different bits are different keys.
+/// Returns a hash of a key, as one of 64 bits. Different keys may share a bit.
 fn mark_of(key: &str) -> u64 {
     let [first, last] =
         [key.as_bytes().first(), key.as_bytes().last()].map(|byte| usize::from(*byte.unwrap_or(&0)));
@@ -281,8 +280,8 @@ const MAX_ORDINARY_DEPTH: u32 = 100;
 /// Maximum length of a number that [`DocumentReader`] reads on its own. A longer number may be beyond the range of floats.
 const MAX_ORDINARY_NUMBER: usize = 40;
 
-/// Parses a text in one pass. Unless `is_json` is set, it returns `None` for text that is not JSON, and also for unusual JSON, such as
-/// deeply nested objects or numbers with an exponent.
+/// A fast parser of ordinary JSON. Without `is_json`, parsing fails for unusual JSON, such as deeply nested objects or numbers with an
+/// exponent.
 struct DocumentReader<'t> {
     text: &'t str,
     bytes: &'t [u8],
@@ -381,7 +380,7 @@ impl<'t> DocumentReader<'t> {
             }
             return Some(Shape::Number);
         }
-        // An exponent is not consumed, so the caller finds no comma or end after the number, and returns `None`.
+        // The number ends before an exponent. The caller then finds no comma or end, and returns `None`.
         (is_ordinary && self.at - start <= MAX_ORDINARY_NUMBER).then_some(Shape::Number)
     }
 

@@ -15,7 +15,7 @@ use crate::name_hash::NameHash;
 use key_hashes::KeyHashes;
 use std::borrow::Cow;
 
-/// Maximum depth of nested schema nodes. One value can count several times, for example as a nullable, a union and an object.
+/// Maximum number of nested schema nodes. For example, a nullable object counts twice.
 const MAX_DEPTH: u32 = 300;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,13 +46,13 @@ pub(crate) fn fit(graph: &Graph, text: &str) -> Fit {
     }
 }
 
-/// Returns whether a value fits a schema node without coercion. `text` is the value without blanks around it. `false` may also mean that
-/// the scan cannot decide.
+/// Returns whether a value fits a schema node without coercion. `text` is the value without blanks around it. Also returns `false` if the
+/// scan cannot decide.
 pub(crate) fn value_fits(graph: &Graph, node: NodeId, text: &str) -> bool {
     Scan::new(graph, text).value(node, 0).is_ok_and(|end| end == text.len())
 }
 
-/// The early end of a scan: a value does not fit exactly, or the scan cannot decide.
+/// The reason why a scan ends early: a value does not fit without coercion, or the scan cannot decide whether it fits.
 struct ScanStop {
     /// The position at which the scan found that the value does not fit; 0 if the scan cannot decide.
     misfit_at: usize,
@@ -75,8 +75,8 @@ struct Scan<'s> {
     text: &'s str,
     bytes: &'s [u8],
     depth: u32,
-    /// Number of enclosing values that must pass checks such as `not` and `if`. A `not` turns a misfit into a fit. Within such values, the
-    /// scan therefore reports a misfit only if it is sure, and accepts no object in which a key may be given twice.
+    /// Number of enclosing values with checks such as `not`. A `not` turns a misfit into a fit, so within these values, the scan ends
+    /// undecided unless a misfit is certain.
     checked: u32,
     /// Number of enclosing alternatives, tagged variants and checks. A misfit within one of them does not refuse the arguments.
     choices: u32,
@@ -135,9 +135,8 @@ fn delimiter(text: &[u8], at: usize) -> (u8, usize) {
     (byte(text, at), at + 1)
 }
 
-/// Returns the index of the property whose key is at `at`, and the position after the colon. Recognizes only keys without escapes that are
-/// directly followed by the colon. The position is 0 if there is no such property: unlike an `Option`, two plain numbers are returned in
-/// registers.
+/// Returns the index of the property whose key is at `at`, and the position after the colon, or 0 if there is no such property. Only keys
+/// without escapes, directly followed by the colon, are found. Unlike an `Option`, two numbers are returned in registers.
 #[inline(never)]
 fn written_at(object: &ObjectSpec, text: &[u8], at: usize) -> (usize, usize) {
     object.written_at(text, at).unwrap_or_default()
@@ -167,8 +166,8 @@ impl<'s> Scan<'s> {
         self.text.get(start..end).ok_or(UNDECIDED)
     }
 
-    /// Ends the scan at a value that does not fit even with coercions. Within an alternative, a tagged variant or a check, this does not
-    /// yet refuse the arguments.
+    /// Ends the scan at a value that does not fit, not even with coercions. Within alternatives and checks (`choices > 0`), the arguments
+    /// may still fit.
     #[cold]
     fn refuse(&mut self, at: usize) -> ScanStop {
         self.is_refused = self.choices == 0;
@@ -209,8 +208,8 @@ impl<'s> Scan<'s> {
         step
     }
 
-    /// Scans a value of any type. Ends undecided at a number that may lose digits, and, within checks, at an object, because a key of the
-    /// object may be repeated.
+    /// Scans a value of any type. A number that may lose digits is undecided. Within checks, an object is also undecided, because its keys
+    /// may repeat.
     fn anything(&self, start: usize) -> ScanStep {
         let (mut at, mut open) = (start, 0_usize);
         loop {
@@ -271,9 +270,9 @@ impl<'s> Scan<'s> {
         fits(array.takes_length(count), end)
     }
 
-    /// Scans the items of a list. Returns their number and the position after the list. `short` receives the next eight bytes. If they
-    /// contain a whole item and its comma, `short` returns the length of the item. `frequent` receives the position of an item and its
-    /// first eight bytes, and returns the end of the item. Both return 0 for an item that they do not recognize.
+    /// Scans the items of a list. Returns the number of items and the position after the list. Two fast paths return 0 for any other item.
+    /// `short` gets the next eight bytes, and returns the length of an item that ends with a comma within them. `frequent` gets the
+    /// position and the first eight bytes of an item, and returns the position after the item.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the items are known where it is called")]
     fn items(
@@ -364,21 +363,20 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Ends an object. Its keys are final here, because the scan has already stopped if a reader would rename or drop one of them. So the
-    /// object is refused if it lacks a required key or has a wrong number of keys.
+    /// Ends an object. Refuses it if a required key is missing or the number of keys is wrong. A key that a reader would rename or drop
+    /// has already stopped the scan.
     fn closed_object(&mut self, object: &ObjectSpec, seen: &SeenKeys<'s>, end: usize) -> ScanStep {
         if seen.are_complete(object) { Ok(end) } else { Err(self.refuse(end)) }
     }
 
-    /// Ends an object that has only keys of its first 64 properties. `bits` has one bit for each of these keys.
+    /// Ends an object like `closed_object`. Its keys are among the first 64 properties: one bit of `bits` for each.
     #[inline(never)]
     fn closed_early(&mut self, object: &ObjectSpec, bits: u64, end: usize) -> ScanStep {
         if object.is_complete_of(bits) { Ok(end) } else { Err(self.refuse(end)) }
     }
 
-    /// Scans the entries of an object, starting at a key. Recognizes only keys of the first 64 properties, without escapes and directly
-    /// followed by the colon; `other_entries` continues at any other key. `bits` has one bit for each property that was already scanned.
-    /// `next` is the index of the property that is expected next.
+    /// Scans the entries of an object, starting at a key. Any key but a plainly written key of the first 64 properties is left to
+    /// `other_entries`. `bits` marks the scanned properties, and `next` is the index of the property that is expected next.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is called in two places, for every object")]
     fn entries(&mut self, object: &'s ObjectSpec, mut bits: u64, next: usize, mut at: usize) -> ScanStep {
@@ -434,7 +432,7 @@ impl<'s> Scan<'s> {
 
     #[inline(never)]
     fn property(&mut self, prop: &'s Prop, at: usize) -> ScanStep {
-        // An object with a null that means absent does not fit as it is, because the key of the null has to be removed.
+        // A null that means "absent" has to be removed with its key, so the object does not fit as it is.
         if prop.null_absent && byte(self.bytes, at) == b'n' {
             Err(misfit(at))
         } else {
@@ -480,8 +478,8 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans a key that the fast paths do not handle, such as an unknown key. Returns the schema node of the value, the index of the
-    /// property that is expected next, and the position of the value.
+    /// Scans a key that the fast paths do not handle, such as an unknown key. Returns the schema node of the value, the index of the next
+    /// expected property, and the position of the value.
     #[inline(never)]
     fn other(
         &mut self,
@@ -492,8 +490,8 @@ impl<'s> Scan<'s> {
     ) -> Result<(NodeId, usize, usize), ScanStop> {
         let (at, key) = self.key(at)?;
         let mut next = next;
-        // The scan does not know whether the object is the whole arguments, whose unknown keys may be dropped. With `true`, it assumes so,
-        // and is then undecided at such a key instead of refusing it.
+        // The scan does not know whether the object is the root, whose unknown keys may be dropped. With `true`, such a key is `UNDECIDED`
+        // instead of refused.
         match ObjectRules::new(self.graph, object, true).role(key, &mut next) {
             KeyRole::Property(index) => match object.props.get(index) {
                 Some(prop) if prop.name == key => {
@@ -505,7 +503,7 @@ impl<'s> Scan<'s> {
                 // A property that was sent under an alias has to be renamed.
                 _ => Err(UNDECIDED),
             },
-            // An integer has several spellings as a key, and some types read the key as a number.
+            // Types that read keys as numbers accept several spellings of one key, so the scan cannot decide.
             _ if object.patterns.iter().any(|(pattern, _)| pattern.is_integer_key()) => Err(UNDECIDED),
             KeyRole::Entry(node) if seen.add_other(Cow::Borrowed(key), ()) => Ok((node, next, at)),
             KeyRole::Entry(_) => Err(misfit(at)),

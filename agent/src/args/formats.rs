@@ -90,8 +90,8 @@ fn is_date(text: &str) -> bool {
     (1..=days).contains(&day)
 }
 
-/// Returns whether a text is a time of RFC 3339, for example `10:30:00.25Z` or `10:30:00+01:00`. Only the last minute of a day in
-/// UTC may have a second 60.
+/// Returns whether a text is a time of RFC 3339, for example `10:30:00.25Z` or `10:30:00+01:00`. Second 60 is valid only at the end of a
+/// UTC day.
 fn is_time(text: &str) -> bool {
     let Some((clock, offset)) = text.find(['Z', 'z', '+', '-']).and_then(|at| text.split_at_checked(at))
     else {
@@ -186,8 +186,7 @@ fn is_uri(text: &str) -> bool {
         && plain()
 }
 
-/// Removes the port and a host in brackets from `rest`, a URI without its scheme. Returns `None` if the host in brackets is not an IPv6
-/// address, or if the port is not a number.
+/// Removes the port and an IPv6 host from `rest`, a URI without its scheme. Returns `None` if the port or the IPv6 host is invalid.
 fn after_address(rest: &str) -> Option<String> {
     let Some(behind) = rest.strip_prefix("//") else { return Some(rest.to_owned()) };
     let (authority, path) = behind.split_at(behind.find(['/', '?', '#']).unwrap_or(behind.len()));

@@ -182,7 +182,7 @@ impl Plan {
         self.parse_otherwise(text, fit, read)
     }
 
-    /// Reads arguments that do not fit exactly, or that their type or the whole schema refuses.
+    /// Reads arguments that need coercion, or that are refused.
     fn parse_otherwise<T>(
         &self,
         text: &str,
@@ -208,8 +208,7 @@ impl Plan {
         InvalidArguments::new(self, Vec::new(), 0, None)
     }
 
-    /// Reads arguments with coercions, and returns only the coercions. `reader` keeps the typed value; if it keeps several, the last one
-    /// counts.
+    /// Reads arguments with coercions, and returns the coercions. `reader` stores the typed value; its last value counts.
     #[inline(never)]
     fn parse_along(
         &self,
@@ -238,7 +237,7 @@ impl Plan {
         }
     }
 
-    /// Repairs the structure of arguments that do not fit as they are, and reads the result, or returns every issue.
+    /// Repairs the structure of arguments that do not fit, and reads the repaired text. The error lists every issue.
     #[cold]
     fn parse_again(&self, text: &str, reader: TypeReader<'_>) -> Result<Vec<Coercion>, InvalidArguments> {
         let again: Reread<'_> = &|cx, text| reader(cx, text, false);
@@ -265,7 +264,7 @@ impl Plan {
         }
     }
 
-    /// Completes a refusal: adds the issues of types, of checks and of the whole schema, and the corrected call.
+    /// Completes a refusal with the issues of types, checks and the whole schema, and with the corrected call.
     fn report(&self, mut refusal: RefusedArguments<'_>, again: Reread<'_>) -> InvalidArguments {
         let (graph, mut count) = (self.graph(), refusal.count);
         let mut issues = std::mem::take(&mut refusal.issues);
@@ -282,7 +281,7 @@ impl Plan {
         if let Some(meant) = &refusal.respelled {
             corrected = report::corrected_spelling(graph, self.name(), meant);
         }
-        // A corrected call that a type, a check of the tool or the whole schema would refuse is not offered.
+        // A corrected call is offered only if the whole schema, the type and the checks accept it.
         let is_accepted = |Offer { text, fit }: &Offer| {
             let judge = TextJudge::new(graph, text);
             let cx = match fit {
@@ -293,8 +292,7 @@ impl Plan {
         };
         let corrected = corrected.filter(is_accepted).map(|offer| offer.text);
         let mut unchecked = None;
-        // If there is a corrected call, the types and checks have accepted it. It contains all correct values as they were sent, so the
-        // sent call has no further issues.
+        // A corrected call keeps all correct values, and the types and checks accepted it, so there are no further issues.
         if corrected.is_none() {
             let walked = issues.len();
             let looked = refusal.with_sent(|sent| refused::add_refusals(graph, sent, again, &mut issues));
@@ -320,7 +318,7 @@ impl Plan {
         InvalidArguments::new(self, issues, count, corrected).unchecked_after(unchecked)
     }
 
-    /// Checks the coerced arguments against the schema keywords that `Plan` does not model.
+    /// Checks the coerced arguments against the schema keywords that are not compiled into the `Plan`.
     #[inline]
     fn pass_as_a_whole(&self, text: &str) -> Result<(), InvalidArguments> {
         match &self.graph().whole {

@@ -1,5 +1,4 @@
-//! The shared rules about the keys of a JSON object: the property that a key names, equal keys, the meaning of null, and the keys that
-//! complete the object.
+//! The shared rules about the keys of a JSON object: the property of a key, equal keys, the meaning of null, and missing keys.
 
 use super::plan::{Child, Graph, NodeId, ObjectSpec, Prop, UnlistedKey};
 use super::policy::Rules;
@@ -28,7 +27,7 @@ pub(super) enum NullMeaning {
     /// An ordinary value, which the schema of the property accepts or refuses.
     Value,
     Absent,
-    /// An error: null would mean an absent key, but the policy does not allow that.
+    /// An error: null would mean an absent key, but the coercion policy does not allow this.
     Refused,
 }
 
@@ -78,14 +77,14 @@ pub(super) fn null_meaning(graph: &Graph, prop: &Prop) -> NullMeaning {
     }
 }
 
-/// The keys of an object that were read so far. `U` is data about each key that is not a property, needed only to report issues.
+/// The keys of an object that were read so far. `U` is additional data about keys that are not properties, for reporting issues.
 pub(super) struct SeenKeys<'t, U = ()> {
     /// A bit set of the first 64 properties.
     first: u64,
     /// Bit sets of the properties after the first 64.
     more: Vec<u64>,
     others: EntryKeys<'t, U>,
-    /// Number of keys that do not count toward the size of the object: keys whose null means absent, and dropped keys.
+    /// Number of keys that do not count toward the size of the object: dropped keys, and keys that a null makes absent.
     absent: u64,
 }
 
@@ -120,7 +119,7 @@ impl<'t, U> EntryKeys<'t, U> {
         }
     }
 
-    /// Returns `false` if the key was added before. `Few` then keeps the first usage, and `Many` the second.
+    /// Returns `false` if the key was added before. A repeated key has its first usage in `Few`, and its last in `Many`.
     fn add(&mut self, key: Cow<'t, str>, usage: U) -> bool {
         if let EntryKeys::Few(few) = self
             && few.len() == FEW_KEYS
@@ -152,7 +151,7 @@ impl<'t, U> EntryKeys<'t, U> {
 }
 
 impl<'t, U> SeenKeys<'t, U> {
-    /// Creates the keys of an object from a bit set: bit `i` of `first` means that the object has the property with index `i`.
+    /// Creates the keys from a bit set: bit `i` of `first` stands for the property with index `i`.
     pub(super) fn of_first(first: u64) -> Self {
         SeenKeys { first, ..SeenKeys::default() }
     }
@@ -219,7 +218,7 @@ impl<'t, U> SeenKeys<'t, U> {
     }
 }
 
-/// The keys of an object, with the first two uses of each, for code that reports issues. `G` describes one use.
+/// The keys of an object, with the first two occurrences of each key. `G` describes an occurrence.
 pub(super) struct KeyUses<'t, G> {
     seen: SeenKeys<'t, KeyUse<G>>,
     props: Vec<Option<KeyUse<G>>>,

@@ -87,9 +87,8 @@ impl CoercionPolicy {
         Self(Rules(LENIENT))
     }
 
-    /// Returns the policy with all coercions of `rule` allowed, as in `lenient`. Two rules have no effect in a policy:
-    /// [`CoercionRule::UnknownDropped`] belongs to [`UnknownKeys::Strip`], and [`CoercionRule::NumberRounded`] is recorded
-    /// under every policy.
+    /// Returns the policy that also allows all coercions of `rule`. Two rules have no effect in a policy: [`CoercionRule::UnknownDropped`]
+    /// belongs to [`UnknownKeys::Strip`], and [`CoercionRule::NumberRounded`] is recorded under every policy.
     pub const fn allow(self, rule: CoercionRule) -> Self {
         Self(Rules(self.0.0 | Rules::of(rule).0))
     }
@@ -103,8 +102,8 @@ impl CoercionPolicy {
         self.0
     }
 
-    /// Returns the rules to allow (`+`) and forbid (`-`) in `base` to get this policy. Returns `None` if this policy allows
-    /// only some coercions of a rule, and `base` does not allow the same ones.
+    /// Returns the rules to allow (`+`) and forbid (`-`) in `base` to get this policy. Returns `None` if no such list exists, because this
+    /// policy allows only a part of a rule.
     fn changes(self, base: CoercionPolicy) -> Option<Vec<(char, CoercionRule)>> {
         let mut changes = Vec::new();
         for rule in CoercionRule::ALL {
@@ -223,7 +222,7 @@ pub enum UnknownKeys {
     Deny,
     /// The key is dropped and recorded at the top level, and refused at every other level.
     Strip,
-    /// The key is kept, except in an object that itself has `additionalProperties: false`.
+    /// The key is kept, unless the object's own schema has `additionalProperties: false`.
     Keep,
 }
 
@@ -356,13 +355,13 @@ impl Rules {
     pub(crate) const FOLD_BOOLEAN: Rules = Rules(1 << 9);
     /// The coercion of `42` to `"42"`.
     pub(crate) const INTEGER_TEXT: Rules = Rules(1 << 10);
-    /// The coercion of a string with JSON text to the object in it, for the arguments as a whole.
+    /// The coercion of `"{…}"` to `{…}`, for the arguments as a whole.
     pub(crate) const TEXT_ROOT: Rules = Rules(1 << 11);
     /// The coercion of `"3"` to 3 where only certain numbers are allowed, for example 1, 2 and 3.
     pub(crate) const CLOSED_NUMBER: Rules = Rules(1 << 12);
     pub(crate) const FLOAT_INTEGER: Rules = Rules(1 << 13);
-    /// A flag, not a coercion: the schema node checks values after coercion, for example for `not`. It allows only the coercion that
-    /// `exact` allows, and accepts unknown keys.
+    /// A flag, not a coercion: the schema node checks coerced values, as in `not`. Such a node coerces only like `exact`, and accepts
+    /// unknown keys.
     const CHECK: Rules = Rules(1 << 31);
     /// A flag, not a coercion: the schema node describes array items, so [`ITEM_TEXT`](Self::ITEM_TEXT) applies.
     const ITEM: Rules = Rules(1 << 30);
@@ -393,7 +392,7 @@ impl Rules {
         Rules(self.0 | rule.0)
     }
 
-    /// Returns the rules that this set and `strict` both allow, without the flags `CHECK` and `ITEM`.
+    /// Returns the coercions of this set that `strict` also allows. Drops the flags `CHECK` and `ITEM`.
     pub(crate) const fn within_strict(self) -> Rules {
         Rules(self.0 & STRICT)
     }
@@ -406,7 +405,7 @@ impl Rules {
         self.has(Rules::CHECK)
     }
 
-    /// Keeps the coercion of `1.0` to 1, because `exact` allows it.
+    /// Keeps only the coercions that `exact` allows, such as `1.0` to 1.
     pub(crate) const fn without_coercion(self) -> Rules {
         Rules(self.0 & (EXACT | Rules::CHECK.0))
     }

@@ -1,12 +1,11 @@
-//! Finds mistakes in arguments without reading the arguments into a type, so that [`testing`](crate::testing) can compare the result with
-//! that of parsing.
+//! Checks arguments against the plan only, so that [`testing`](crate::testing) can compare the result with that of parsing.
 
 use super::document::Document;
 use super::issue::Issue;
 use super::judge::diagnose;
 use super::plan::Plan;
 
-/// Returns the issues of arguments as the error, without reading the arguments into a type.
+/// Checks arguments against the plan only, and fails with their issues.
 pub(crate) fn diagnosis(plan: &Plan, text: &str) -> Result<(), Vec<Issue>> {
     let text = if text.trim_start().is_empty() { "{}" } else { text };
     diagnose(plan.graph(), text).map(|_| ()).map_err(|refusal| refusal.issues)

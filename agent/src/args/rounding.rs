@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-/// Maximum number of digits that a float of 64 bits always keeps, if the power of ten is at most 22.
+/// Number of digits that a 64-bit float always keeps, unless the power of ten exceeds 22.
 pub(crate) const SAFE_DIGITS: usize = 15;
 /// Maximum number of significant digits of a float that is written out in full.
 const MOST_DIGITS: usize = 767;
@@ -27,7 +27,7 @@ pub(crate) fn widened(float: f32) -> f64 {
     format!("{float:e}").parse().unwrap_or_else(|_| float.into())
 }
 
-/// Returns the float to which a whole number is rounded, or `None` if the float is the same number. `single` means a float of 32 bits.
+/// Returns the float to which a whole number is rounded, or `None` if rounding does not change it. With `single`, the float has 32 bits.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -47,8 +47,8 @@ pub(crate) fn rounded_whole(whole: i128, single: bool) -> Option<f64> {
     is_rounded(&digits, float).then_some(float)
 }
 
-/// Returns whether reading the numbers in a text may lose digits: a number has more than 15 digits or, with `exponents`, an exponent of
-/// two or more digits. Digits in strings may count, too. Without `exponents`, only every sixteenth byte is examined.
+/// Returns whether reading the numbers in a text may lose digits: a number has more than 15 digits. With `exponents`, an exponent of two
+/// or more digits is enough. Digits in strings may count, too.
 pub(crate) fn may_round(text: &str, exponents: bool) -> bool {
     let bytes = text.as_bytes();
     let is_part = |at: usize| bytes.get(at).is_some_and(|byte| byte.is_ascii_digit() || *byte == b'.');
@@ -139,7 +139,7 @@ impl Decimal {
         self.digits.is_empty()
     }
 
-    /// Returns whether `text`, a written float, has the digits of this number.
+    /// Returns whether `text` is the same number, with any number of zeros.
     fn is_written_as(&self, text: &str) -> bool {
         Decimal::of(text).is_some_and(|float| {
             // The sign of zero does not matter.
@@ -167,8 +167,7 @@ impl Decimal {
         }
     }
 
-    /// Returns the number as an odd number times a power of two, or `None` if the number is not such a product, or if the odd number
-    /// exceeds 64 bits.
+    /// Returns `(odd, power)` of the number `odd * 2^power`. Returns `None` if `odd` is not an integer of at most 64 bits.
     fn in_binary(&self) -> Option<(u64, i64)> {
         let digits: u128 = self.digits.parse().ok()?;
         let twos = digits.trailing_zeros();
@@ -196,7 +195,7 @@ fn binary(float: f64) -> (u64, i64) {
     (odd >> twos, power + i64::from(twos))
 }
 
-/// Parses an exponent: digits, which may have a sign. An exponent that exceeds an `i64` becomes one that is beyond all floats.
+/// Parses an exponent: digits with an optional sign. An exponent beyond `i64` is replaced by one that no float reaches.
 fn power(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

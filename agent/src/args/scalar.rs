@@ -93,14 +93,14 @@ impl Digits {
     }
 }
 
-/// The value of a scalar that was sent in another form, and the rule that accepts this form.
+/// A scalar that was sent in another form, such as 3 for `"3"`, and the rule that accepts this form.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CoercedScalar<T> {
     pub(crate) value: T,
     pub(crate) rule: CoercionRule,
 }
 
-/// Parses a text as an integer. Returns `None` if the rules do not allow texts. The `value` says whether the text is an integer.
+/// Parses an integer that was sent as text. Returns `None` if the rules forbid this coercion.
 #[inline]
 pub(crate) fn coerced_int(text: &str, rules: Rules) -> Option<CoercedScalar<Digits>> {
     let is_allowed = rules.has(Rules::TEXT_INTEGER);
@@ -113,8 +113,8 @@ pub(crate) fn coerced_float(float: f64, rules: Rules) -> Option<CoercedScalar<In
     Some(CoercedScalar { value, rule: CoercionRule::FloatToInteger })
 }
 
-/// Parses a text as a number, and returns the number with the text. Returns `None` if the rules do not allow texts. The `value` is
-/// `None` if the text is not a number.
+/// Parses a number that was sent as text. Returns `None` if the rules forbid this coercion. If the text is not a number, `value` is
+/// `None`.
 pub(crate) fn coerced_num(text: &str, rules: Rules) -> Option<CoercedScalar<Option<(Num, &str)>>> {
     let number = || Some((Num::of_text(text)?, text));
     let is_allowed = rules.has(Rules::TEXT_NUMBER);
@@ -279,8 +279,7 @@ impl IntSpec {
             .is_some_and(|v| self.min.is_none_or(|min| v >= min) && self.max.is_none_or(|max| v <= max))
     }
 
-    /// Returns whether a number is refused only because JSON numbers have 64 bits: the number exceeds 64 bits, and the schema
-    /// sets no narrower bound on that side. `negative` is the sign of the number.
+    /// Returns whether a number exceeds 64 bits, and the schema sets no narrower bound on that side. `negative` is the sign of the number.
     pub(crate) fn ends_before(&self, digits: Digits, negative: bool) -> bool {
         let (least, most) = (i64::MIN.into(), u64::MAX.into());
         let value = digits.int().and_then(Int::as_i128);
@@ -311,8 +310,7 @@ impl NumSpec {
         if may_round { rounding::rounded_whole(whole, self.single) } else { None }
     }
 
-    /// Returns the float to which the type rounds a number with these digits, or `None` if no digit is lost. `float` was read from the
-    /// digits.
+    /// Returns the float to which the type rounds a number, or `None` if no digit is lost. `float` is the parsed value of `digits`.
     #[expect(clippy::cast_possible_truncation, reason = "whether digits are lost is the question")]
     pub(crate) fn rounded(&self, digits: &str, float: f64) -> Option<f64> {
         if self.single {
@@ -370,8 +368,8 @@ pub(super) fn decimal(f: f64) -> Option<(i128, i32)> {
     Some((format!("{whole}{fraction}").parse().ok()?, power))
 }
 
-/// Returns whether a decimal is a multiple of `unit`. The float `unit` stands for its shortest decimal, so that 0.3 is a multiple
-/// of 0.1. The result is exact for all powers of ten.
+/// Returns whether a decimal is a multiple of `unit`, read as its shortest decimal: 0.3 is a multiple of 0.1. The result is exact, also
+/// for large powers of ten.
 fn is_multiple(of_f: Option<(i128, i32)>, unit: f64) -> bool {
     let (Some((a, a_power)), Some((b, b_power))) = (of_f, decimal(unit)) else { return false };
     let (a, b) = (a.unsigned_abs(), b.unsigned_abs());
@@ -411,7 +409,7 @@ impl StrSpec {
     /// Returns the first fault of `text`, as a code and a message, or `None` if the text is accepted. Lengths count code points, as in
     /// JSON Schema.
     pub(crate) fn fault(&self, text: &str) -> Option<(IssueCode, String)> {
-        // Without `..`: a new field must be checked here.
+        // Without `..`, the compiler reports a new field.
         let StrSpec { min, max, pattern, format, format_rule: _, is_plain: _ } = self;
         if min.is_some() || max.is_some() {
             let length = text.chars().count() as u64;
@@ -449,8 +447,7 @@ impl StrSpec {
         }
     }
 
-    /// Returns whether `text` has a wrong format that the Rust type checks itself. The type then reports the fault, because its error is
-    /// more precise.
+    /// Returns whether the Rust type reports the wrong format of `text` itself, because its error is more precise.
     pub(crate) fn is_for_the_type(&self, text: &str) -> bool {
         self.format_rule == FormatRule::OfType
             && self.fault(text).is_some_and(|(code, _)| code == IssueCode::Format)
@@ -509,8 +506,8 @@ pub(crate) fn same_json(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Returns whether two numbers that are not `==` have the same value. Two different integers never have the same value, even if both would
-/// be rounded to the same float. An integer and a float beyond 2^53 count as different, because the float may be rounded.
+/// Returns whether two numbers that are not `==` have the same value, such as `1` and `1.0`. Two different integers never do. An integer
+/// and a float beyond 2^53 count as different, because the float may be rounded.
 #[expect(clippy::float_cmp, reason = "JSON Schema compares numbers by their exact value")]
 #[expect(clippy::cast_possible_truncation, reason = "whole, and within 2^53")]
 fn same_number(x: &Number, y: &Number) -> bool {

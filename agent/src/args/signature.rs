@@ -11,8 +11,7 @@ const MAX_PARAMETERS: usize = 40;
 pub(super) const MAX_MEMBERS: usize = 20;
 /// Maximum length of a line, in characters.
 pub(super) const MAX_LINE: usize = 300;
-/// Number of levels that are written out in issues. Each object, externally tagged enum, list, nullable value and union counts as a level.
-/// Deeper objects are written as `object`, and deeper tagged enums as `object (3 kinds)`.
+/// Number of nested levels that issues write out. Deeper objects are written as `object`, and deeper tagged enums as `object (3 kinds)`.
 const DEPTH_IN_ISSUES: usize = 2;
 const DEPTH_IN_LIST: usize = 3;
 /// Length of a signature, in bytes, above which nothing is added to it, because the line is cut later.
@@ -28,7 +27,7 @@ pub(crate) fn signature(graph: &Graph, id: NodeId) -> &str {
     })
 }
 
-/// Returns the signature of a number. It always has the bound on the side `beyond`, on which a sent value is out of range.
+/// Returns the signature of a number. Always includes the bound `beyond`, which a sent value violates.
 pub(crate) fn limits(graph: &Graph, id: NodeId, beyond: Side) -> String {
     let mut writer = Writer { graph, beyond: Some(beyond), open: Vec::new(), out: String::new() };
     writer.node(id, DEPTH_IN_ISSUES);
@@ -131,7 +130,7 @@ pub(crate) enum Side {
 
 struct Writer<'g> {
     graph: &'g Graph,
-    /// The side on which a sent value is out of range. On this side, the bound of the type is shown, too.
+    /// The side on which a sent value is out of range. This bound is shown even if it is very large.
     beyond: Option<Side>,
     /// The schema nodes that are being written, from the outermost to the innermost.
     open: Vec<NodeId>,
@@ -228,8 +227,7 @@ impl Writer<'_> {
 
     fn integer(&mut self, spec: &IntSpec) {
         self.out.push_str("integer");
-        // A bound of `i32::MAX` or more, positive or negative, usually comes from the type. Such a bound helps only if the sent value is
-        // beyond the bound.
+        // A bound as large as `i32::MAX` usually comes from the Rust type. Such a bound is shown only if the sent value exceeds it.
         let told = |bound: &i128, side: Side| {
             self.beyond == Some(side) || bound.unsigned_abs() < u128::from(i32::MAX.unsigned_abs())
         };

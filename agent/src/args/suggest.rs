@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 /// Maximum length of compared names, in characters. The cost of a comparison grows with the product of both lengths.
 const MAX_CHARS: usize = 64;
-/// Maximum length of compared names in lower case, where one character can become three.
+/// Maximum length of compared names in lower case. A character becomes at most three lower-case characters.
 const MAX_LOWER: usize = 3 * MAX_CHARS;
 const MAX_SUGGESTIONS: usize = 3;
 
@@ -78,8 +78,7 @@ fn near<'a, 's>(
         .collect()
 }
 
-/// Returns whether a name differs from `input` only in case and separators, or in at most a quarter of the characters of
-/// `input`.
+/// Returns whether a name equals `input` except for case and separators, or except for a quarter of the characters.
 pub(crate) fn has_close_name<'a>(
     input: &str,
     names: impl Iterator<Item = (&'a str, &'a Spelling)> + Clone,
@@ -112,7 +111,7 @@ impl Spelling {
         Spelling { folded, lower, letters, is_short }
     }
 
-    /// Returns whether the similarity of two names can reach `threshold`, from a quick upper bound.
+    /// Returns whether the similarity of two names can reach `threshold`. Computes only an upper bound, which is fast.
     #[expect(clippy::cast_precision_loss, reason = "lengths are at most a few hundred")]
     fn may_reach(&self, threshold: f64, other: &Spelling) -> bool {
         // The sum is at most `MAX_LOWER`, so it does not wrap.

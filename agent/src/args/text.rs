@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 pub(crate) const MAX_VALUE: usize = 60;
 pub(crate) const MAX_RECORD: usize = 200;
-/// Length of a JSON Pointer, in bytes, above which no keys are appended. Each key is cut to this number of characters.
+/// A JSON Pointer longer than this number of bytes gets no more keys. Each key is cut to this number of characters.
 const MAX_POINTER: usize = 4_096;
 
 /// Returns the letters and digits of a text, in lower case.

@@ -1,4 +1,4 @@
-//! Single values that a coercion put into a list.
+//! Values that a coercion put into a list.
 
 use super::coercion::{Coercion, CoercionRule};
 use super::issue::Issue;

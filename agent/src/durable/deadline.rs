@@ -40,12 +40,12 @@ impl SharedDeadline {
     }
 }
 
-/// The time that a run may work, and the time that it has worked. Waiting for answers from outside does not count.
+/// The allowed and the used working time of a run. Waiting for answers from outside does not count.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WorkTime {
     pub(super) allowed: Option<Duration>,
     pub(super) worked: Duration,
-    /// The working time of the run itself since it last started children.
+    /// The time that the run itself has worked since it last started children. `add_children` subtracts this time.
     pub(super) beside_children: Duration,
 }
 
@@ -55,8 +55,7 @@ impl WorkTime {
         self.beside_children += Duration::from_millis(took);
     }
 
-    /// Counts the longest working time of the concurrent children, less the time that the run itself worked meanwhile, which is already
-    /// counted.
+    /// Adds the longest working time of the concurrent children. The time that the run itself worked meanwhile is already counted.
     pub(super) fn add_children(&mut self, longest: Duration) {
         self.worked += longest.saturating_sub(std::mem::take(&mut self.beside_children));
     }
@@ -71,8 +70,8 @@ impl WorkTime {
     }
 }
 
-/// Does the work of a step, and cancels the run in this process after `limit`. Returns the result, and the duration in milliseconds, which
-/// is 0 without a limit.
+/// Does the work of a step. Cancels the run in this process after `limit`. Returns the result and the duration in milliseconds. Without a
+/// limit, the duration is 0.
 pub(super) async fn measured<T>(
     limit: Option<Duration>,
     (clock, running): (&Clock, &ActiveRuns),
@@ -103,7 +102,7 @@ pub(super) async fn cancel_at<T>(
     }
 }
 
-/// A clock whose times other processes can compare with their own. The time never goes back while this process runs.
+/// A clock for the time since 1970. The time never goes back while this process runs.
 #[derive(Clone)]
 pub(super) struct Clock {
     /// The system time when the clock was created, in milliseconds since 1970.

@@ -22,7 +22,7 @@ pub(super) struct Inbox {
     steering: Vec<Arc<Message>>,
     follow_ups: Vec<Arc<Message>>,
     asks: Vec<PendingQuestion>,
-    /// The names of the runs that this run last started for its calls.
+    /// The names of the sub-agents' runs that this run started last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     children: Vec<String>,
     /// The amounts that the root run and its sub-agents have used. Only the inbox of the root run counts them.
@@ -47,7 +47,7 @@ struct PendingQuestion {
     promise: String,
 }
 
-/// Returns the name of the run whose approval request or question has this id, or `None` if the id is the handle of a tool.
+/// Returns the name of the run that made the approval request or question `id`, or `None` if `id` is the handle of a tool.
 pub(super) fn run_of(id: &str) -> Option<Arc<str>> {
     let kind_of = |key: &StepKey| matches!(key.kind, StepKind::Approval | StepKind::Tool);
     // The id of a question is the key of its call, followed by `/ask/…`. The id of an approval request is its key, followed by `/2` if it
@@ -67,7 +67,7 @@ pub(super) enum PushOutcome {
 }
 
 impl Inbox {
-    /// Returns the number of a notice that tells the run to drain the inbox, or `None` if no such notice is needed.
+    /// Returns the number of a new notice about messages, or `None` without messages or after an earlier notice.
     pub(super) fn message_notice(&mut self) -> Option<u32> {
         if self.is_notified || self.lengths().is_empty() {
             return None;

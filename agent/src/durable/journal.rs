@@ -34,8 +34,8 @@ pub(super) trait RunJournal: Journal {
     /// Runs calls concurrently, each with its own journal under the [name of its step](ToolRequest::step_name).
     fn call_tools(&self, calls: Vec<ToolRequest>) -> BoxFuture<'_, Result<BatchEnd, StepError>>;
 
-    /// Returns the new notices that reached the run by the end of its last step. Before the first step, there are none. Makes no request
-    /// to the engine. A replay receives the same notices between the same steps.
+    /// Returns the new notices that arrived by the end of the last step. Makes no request to the engine. A replay receives the same
+    /// notices between the same steps.
     fn receive(&self) -> BoxFuture<'_, Result<ReceivedNotices, StepError>>;
 
     fn drain(&self, request: InboxRequest) -> BoxFuture<'_, Result<InboxBatch, StepError>>;
@@ -43,20 +43,20 @@ pub(super) trait RunJournal: Journal {
     /// Refuses further notices, and returns true. If another notice arrived first, returns false, and the run receives that notice.
     fn close(&self) -> BoxFuture<'_, Result<bool, StepError>>;
 
-    /// Reserves requests, calls or runs within the limits that a root run and its sub-agents share. `root` is the name of the root run,
-    /// whose inbox counts them.
+    /// Reserves requests, calls or runs within the limits that a root run shares with its sub-agents. The inbox of the run `root` keeps
+    /// the counts.
     fn reserve(
         &self,
         root: Arc<str>,
         wanted: TreeReservation,
     ) -> BoxFuture<'_, Result<ReservedPart, StepError>>;
 
-    /// Starts the runs of sub-agents. Runs beyond the assistant's maximum concurrency start when earlier runs end or wait for answers from
+    /// Starts the runs of sub-agents. Beyond the assistant's maximum concurrency, a run starts when another ends or waits for answers from
     /// outside.
     fn start_children(&self, children: Vec<RunRequest>) -> BoxFuture<'_, Result<(), StepError>>;
 
-    /// Waits for answers from outside, at most for `timeout`. Awaits, cancels or ignores the started runs, as `children` says. If this run
-    /// is cancelled meanwhile, cancels the awaited runs, and no longer waits for answers.
+    /// Waits at most `timeout` for answers from outside. `children` says whether started runs are awaited, cancelled or ignored. If this
+    /// run is cancelled, cancels the awaited runs and stops waiting for answers.
     fn wait(
         &self,
         asks: Vec<PendingAsk>,
@@ -71,7 +71,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Recordable for T {}
 
 pub(super) type Work<T> = BoxFuture<'static, Result<T, Transient>>;
 
-/// The message of a failure that another attempt may avoid.
+/// The message of a failure after which another attempt may succeed.
 #[derive(Debug)]
 pub(super) struct Transient(pub(super) String);
 
@@ -116,7 +116,7 @@ pub(super) struct ToolRequest {
     /// A person's inputs to the questions of the tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) inputs: Vec<RecordedInput>,
-    /// The number of times that the tool ran before and asked a person.
+    /// The number of earlier runs of the tool that asked a person.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) restart: u32,
     #[serde(default, skip_serializing_if = "RunPath::is_root")]
@@ -234,10 +234,9 @@ impl ChildSteering {
 pub(super) struct Answers {
     /// The answers in the order of their requests. `None` for a request without an answer.
     pub(super) from_outside: Vec<Option<Value>>,
-    /// The reports of the started runs in call order. `None` for a run that the engine lost, that was not started, or that did not end in
-    /// time.
+    /// The report of each run, in call order. `None` if the run was lost, was not started, or did not end in time.
     pub(super) children: Vec<Option<ChildReport>>,
-    /// The number of runs that had begun when a steering message skipped the others. `None` without such a message.
+    /// The number of runs that had begun, if a steering message skipped the other runs.
     pub(super) steered: Option<usize>,
     /// The reason of the cancellation, if the run was cancelled.
     pub(super) stop: Option<Arc<str>>,

@@ -32,7 +32,7 @@ pub(super) struct SharedService {
 }
 
 impl SharedService {
-    /// Returns the service with the assistant of the run at `path`, which may be a sub-agent.
+    /// Returns the service with the assistant at `path`: the root or a sub-agent.
     pub(super) fn at(self: &Arc<Self>, path: &RunPath) -> Result<Arc<Self>, StepError> {
         let mut assistant = self.assistant.root().clone();
         for call in path.calls() {
@@ -128,9 +128,8 @@ async fn begin<J: RunJournal>(
     Ok((performer, core))
 }
 
-/// Runs one call. A call of a `once` tool begins at most once: each attempt first records a unique name in the journal. If the journal
-/// already has the name of another attempt, the tool may have begun before, so the call is lost. `reply` contains the call, and `checked`
-/// are its checked arguments, if this process has them.
+/// Runs one call. For a `once` tool, each attempt first records a unique name in the journal. If the journal already has another name, the
+/// tool may have begun before, so the call is lost.
 pub(super) async fn call_tool<J: Journal>(
     served: &Arc<SharedService>,
     journal: &J,

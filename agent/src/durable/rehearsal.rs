@@ -88,7 +88,7 @@ struct RehearsalState {
     crash: Mutex<Option<CrashPoint>>,
     /// The number of steps that the current process has recorded.
     recorded_steps: AtomicUsize,
-    /// The names of these steps, in order.
+    /// The names of the recorded steps, in order.
     names: Mutex<Vec<String>>,
 }
 
@@ -237,7 +237,7 @@ impl Rehearsal {
 
     /// Like [`play`](Self::play), but the process dies after the work of this step, before its result is recorded. The name of a step is
     /// the text of its [`StepKey`](crate::steps::StepKey). The begin of a `once` tool is a separate step, `…/begin`. Returns `None` if the
-    /// process died, or the outcome if the step was not performed: there was no such step, or its result was recorded earlier.
+    /// process died. Returns the outcome if the step did not exist or was recorded earlier.
     ///
     /// ```
     /// use agent::durable::{Rehearsal, RunRequest, Service};
@@ -292,7 +292,7 @@ impl fmt::Debug for Rehearsal {
     }
 }
 
-/// The reports of the children and, if a steering message cancelled them, the number of children that had begun (see [`Answers::steered`]).
+/// The reports of the children, and the number for [`Answers::steered`].
 type EndedChildren = (Vec<Option<ChildReport>>, Option<usize>);
 
 /// A journal that one process reads and continues.
@@ -327,7 +327,7 @@ impl MemoryJournal {
         }
     }
 
-    /// Performs the run of a sub-agent. Returns `None` if the run fails: the parent treats it like a run that the engine lost.
+    /// Performs the run of a sub-agent. Returns `None` if the run fails, as if the engine had lost the run.
     fn play_child(&self, request: RunRequest) -> BoxFuture<'_, Result<Option<ChildReport>, StepError>> {
         let run = lock(&self.shared.children).entry(request.run.clone()).or_default().clone();
         Box::pin(async move {
@@ -503,7 +503,7 @@ impl RunJournal for MemoryJournal {
                 });
             // Each call has its own journal, so the order of the calls does not matter.
             let ends = join_all(calls).await;
-            // This entry marks the end of the batch, so that a replay receives the same notices at this point.
+            // The entry marks the end of the batch, because a replay must receive the same notices at this point.
             if self.replay("tools")?.is_none() && ends.iter().all(Result::is_ok) {
                 self.append("tools".to_owned(), Ok(Value::Null));
             }

@@ -37,8 +37,8 @@ const MAX_CHILD_NAME: usize = 2 * MAX_NAME;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RunRequest {
-    /// The name of the run, of 1 to 200 bytes. The name must not end in `/TURN/tool/POSITION`, which is the form of sub-agents' names. A
-    /// request with the name of an existing run finds the existing run.
+    /// The name of the run, of 1 to 200 bytes. The ending `/TURN/tool/POSITION` is reserved for sub-agents. A request with the name of an
+    /// existing run finds this run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
     /// The text of the user's message; empty if the run begins without this message.
@@ -70,11 +70,10 @@ pub(super) struct ChildLink {
     /// The earliest time limit of the runs above the child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) time_limit: Option<SharedDeadline>,
-    /// The time that the child may work, by the time limits of the tools on its path. Waiting for answers from outside does not count.
+    /// The time that the child may work, as limited by the tools on its path. Waiting for answers from outside does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) work_limit: Option<Duration>,
-    /// The id of a promise of the engine. The child resolves the promise when it waits for the first time, so that the parent can start
-    /// another child.
+    /// The id of a promise of the engine. The child resolves it at its first wait, so that the parent can start another child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) waits: Option<String>,
 }
@@ -142,10 +141,10 @@ impl RunRequest {
         self
     }
 
-    /// Adds a value to the state of the run, under the name with which the served assistant
-    /// [registered](crate::AssistantBuilder::serialized_state) its type. A run is refused before its first step if it lacks state that
-    /// tools need, if no type is registered under a name, or if a value is not of the registered type. For a refused run, an HTTP client
-    /// receives status 400, and a rehearsal fails with [`StepError::State`](crate::steps::StepError::State).
+    /// Adds a value to the state of the run. `name` is the name under which the served assistant
+    /// [registers](crate::AssistantBuilder::serialized_state) the type of the value. A run does not start if a name is not registered, if
+    /// a value does not have the registered type, or if state that tools need is missing. An HTTP client then receives the status 400, and
+    /// a rehearsal fails with [`StepError::State`](crate::steps::StepError::State).
     ///
     /// A client that does not have the Rust type can pass the value as JSON.
     ///
@@ -172,9 +171,9 @@ impl RunRequest {
         Ok(self)
     }
 
-    /// Creates a request for a run that begins with calls made outside of a run. The model is asked only if a tool of these calls [triggers
-    /// a follow-up](crate::tool::ToolOptions::triggers_follow_up), or if messages are queued. The run continues its
-    /// [history](Self::with_history). Without a history, it continues the conversation of the served assistant.
+    /// Creates a request for a run that begins with calls made outside of a run. The model is asked only if messages are queued, or if the
+    /// tool of a call [triggers a follow-up](crate::tool::ToolOptions::triggers_follow_up). The run continues its
+    /// [history](Self::with_history) or, without a history, the conversation of the served assistant.
     ///
     /// ```
     /// use agent::run::RecordedTurn;
@@ -271,8 +270,8 @@ pub struct Outcome {
     pub usage: Usage,
     /// The number of turns that began.
     pub turns: u32,
-    /// The checked answer, if the served assistant has a [schema](crate::model::ModelRequest::output) for answers. A run that completed
-    /// with an answer that does not fit has [`RunStop::Error`], with the issues in `detail`.
+    /// The answer, if the served assistant has a [schema](crate::model::ModelRequest::output) for answers. If the answer does not fit the
+    /// schema, the run ends with [`RunStop::Error`], and `detail` lists the issues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
     /// The report to the parent, if this is the outcome of a sub-agent's run.

@@ -14,7 +14,7 @@ pub(super) struct ActiveRuns {
 
 struct ActiveRun {
     token: CancelToken,
-    /// The token of the calls that run now, which is a child of `token`. If a steering message cancels these calls, later calls get a new
+    /// The token of the running calls, a child of `token`. After a steering message has cancelled these calls, later calls get a new
     /// token.
     calls: CancelToken,
     /// The number of invocations that use the two tokens: one for the run, and one for each call with its own invocation.
@@ -61,7 +61,7 @@ impl ActiveRuns {
         }
     }
 
-    /// Returns whether the run is active in this process.
+    /// Cancels the run if it is active in this process. Returns whether it was active.
     pub(super) fn cancel(&self, run: &str, reason: &str) -> bool {
         // The token is cancelled outside of the lock, because code that observes the token may take the lock.
         let token = self.lock().get(run).map(|active| active.token.clone());

@@ -52,20 +52,20 @@ pub(super) struct JournalSteps<'r, J> {
     /// The reason of the cancellation, if the run was cancelled.
     stop: Option<Arc<str>>,
     time_limit: Option<SharedDeadline>,
-    /// The working time of this run, with a limit if the run belongs to a call whose tool has a time limit.
+    /// The working time of this run. It is limited if the run is a call of a tool with a time limit.
     pub(super) work: WorkTime,
     limits: TreeLimits,
     /// The time at the end of the last step, for runs with a time limit.
     now: Option<u64>,
     reply: Option<Arc<Message>>,
-    /// Empty if a replay reads the prepared calls from the journal. The calls then check their arguments again.
+    /// The checked arguments of prepared calls. Calls that a replay prepared have none here, and check their arguments again.
     checked: CheckedCalls,
     choices: TurnChoices,
     /// The messages that the model sees, if the assistant manages its context.
     context: ContextState,
     /// The number of messages in each queue after the inbox was last drained.
     left: QueueLengths,
-    /// The number of queued steering messages that this turn did not take.
+    /// The number of steering messages that stay queued for the next turn.
     left_to_next_turn: usize,
     /// Whether messages have arrived since the inbox was last drained.
     has_mail: bool,
@@ -74,7 +74,7 @@ pub(super) struct JournalSteps<'r, J> {
     /// The report on an answer that was refused, for the next turn.
     report: Option<Arc<Message>>,
     is_closed: bool,
-    /// Whether calls waited for decisions, so that they are checked again before they run.
+    /// Whether calls are checked again before they run, because calls waited for decisions.
     checks_again: bool,
     /// The number of times that the prepared calls were checked again.
     rounds: u32,
@@ -168,7 +168,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Ok(self.wait_for(asks, ChildWait::Apart).await?.from_outside)
     }
 
-    /// Like [`wait`](Self::wait). Also awaits, cancels or ignores the started runs, as `children` says.
+    /// Waits like [`wait`](Self::wait). `children` says whether the started runs are awaited, cancelled or ignored.
     async fn wait_for(&mut self, asks: Vec<PendingAsk>, children: ChildWait) -> Result<Answers, StepError> {
         let patience = self.served.patience;
         let remaining = self.time_limit.map(|limit| limit.remaining(self.now.unwrap_or(limit.begun)));
@@ -228,7 +228,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         }
     }
 
-    /// Reserves requests, calls or runs within the limits that a root run and its sub-agents share. Also reports the used tokens and the
+    /// Reserves requests, calls or runs, within the limits that a root run shares with its sub-agents. Reports the used tokens and the
     /// unused calls.
     async fn reserve(&mut self, wanted: Spent) -> Result<ReservedPart, StepError> {
         let root = {
@@ -247,15 +247,15 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.journal.reserve(root, wanted).await
     }
 
-    /// Closes the inbox at the end of the run, however the run ended. If limits are shared, a sub-agent's run first reports its used
-    /// tokens, and gives back the calls that it reserved and did not use.
+    /// Closes the inbox at the end of the run, however the run ended. Before that, a sub-agent with shared limits reports its used tokens
+    /// and its unused calls.
     pub(super) async fn close(&mut self) -> Result<(), StepError> {
         let is_child = !self.run.lock().path().is_root();
         if is_child && self.limits.shared.is_some() {
             self.reserve(Spent::default()).await?;
         }
         while !self.is_closed {
-            // The inbox stays open if a notice arrived first. At the end of the run, the notice is ignored, and closing is tried again.
+            // The inbox stays open if a notice arrived first. The run is over, so the notice is ignored and closing is tried again.
             self.is_closed = self.journal.close().await?;
         }
         Ok(())
@@ -293,8 +293,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
     }
 
-    /// Checks calls again after the run has waited for decisions. The run waits for another decision if a call would run with arguments
-    /// that its decision does not cover, or if a call now needs a decision.
+    /// Checks calls again after the run has waited for decisions. The run waits once more if a call now needs a decision, or if a decision
+    /// does not cover the arguments of its call.
     async fn check_again(
         &mut self,
         calls: &[(StepKey, Arc<ToolCall>)],
@@ -328,8 +328,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Ok(())
     }
 
-    /// Ends the calls of the tool `read_result`, and returns the other calls. Calls of `read_result` need the conversation, which only this
-    /// process has. Their ends are not recorded, because a replay has the same conversation.
+    /// Ends the calls of the tool `read_result`, which need the conversation in this process, and returns the other calls. The ends are
+    /// not recorded, because a replay has the same conversation.
     fn read_results(
         &self,
         calls: Vec<(StepKey, Arc<ToolCall>)>,
@@ -391,7 +391,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
             return self.drain_or_close().await;
         }
         let mut messages: Vec<_> = self.report.take().into_iter().collect();
-        // A report on a refused answer counts as a message. If the assistant takes messages one by one, it takes no other message.
+        // The report counts as a message. An assistant that takes one message at a time takes only the report.
         let may_take = messages.is_empty() || self.served.assistant.takes_all(queue);
         if may_take && (self.has_mail || self.left.of(queue) > 0) {
             messages.extend(self.drain(self.request(queue)).await?);

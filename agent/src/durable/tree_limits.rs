@@ -9,7 +9,7 @@ pub(super) struct TreeLimits {
     pub(super) shared: Option<UsageLimits>,
     /// Maximum number of runs in the tree, without the root run.
     pub(super) max_runs: u32,
-    /// The reserved calls of this run, and the tokens that it used since its last `TreeReservation`.
+    /// The calls that this run reserved, and the tokens that it used since its last `TreeReservation`.
     pub(super) calls: Arc<TreeBudget>,
 }
 

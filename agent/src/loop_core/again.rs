@@ -8,7 +8,7 @@ use super::batch::{Slot, SlotState};
 use super::{AgentLoop, EventKind, LoopConfig};
 use crate::message::{ToolArguments, ToolCall};
 
-/// A call that is ready to run. Before it runs, the assistant that resumes the run applies its current rules to the call.
+/// A ready call of a resumed run. The assistant applies its current rules to the call before the call runs.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadyCall {
     pub(crate) sent: Arc<ToolCall>,
@@ -37,8 +37,8 @@ impl AgentLoop {
         }
     }
 
-    /// Returns whether calls that are ready or wait for a decision must be checked again. Returns false in the phase `Prepare`, because
-    /// these calls are then reset and prepared again.
+    /// Returns whether calls must be checked again before they are decided or run. In the phase `Prepare`, resets the prepared calls
+    /// instead, so they are prepared again.
     pub(crate) fn prepare_recheck(&mut self) -> bool {
         match self.phase {
             Phase::Approve | Phase::CallTools => true,
@@ -79,8 +79,7 @@ impl AgentLoop {
         }
     }
 
-    /// Asks for a decision on a ready call, because its arguments are not the approved ones, or because the current rules require a
-    /// decision. `checked` is `args` after coercion.
+    /// Asks for another decision on a call that was ready to run. `checked` is `args` after coercion.
     pub(crate) fn ask_again(&mut self, ord: u32, args: ToolArguments, checked: ToolArguments) {
         let Ok(at) = usize::try_from(ord) else { return };
         let Some(slot) = self.batch.slots.get_mut(at).filter(|slot| slot.state == SlotState::Ready) else {

@@ -59,11 +59,10 @@ pub struct AgentLoop {
     /// Whether the driver [reported](Self::expect_messages) queued messages at the end of the turn.
     #[serde(skip)]
     pub(super) expects_messages: bool,
-    /// The number of successive requests to continue a cut or paused answer, including the request that the last reply needs.
+    /// The number of successive continuations of a cut or paused answer, including the next one if the last reply needs one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) continued: u32,
-    /// The requests and calls of ended sub-agents and of the runs below them, and the number of all these runs. Their tokens and cost are
-    /// part of `usage`.
+    /// The requests and calls of ended sub-agents, at all depths, and the number of their runs. `usage` has their tokens and cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) children: Option<Box<Spent>>,
     /// The initial, empty message of the reply that is being streamed.
@@ -72,7 +71,7 @@ pub struct AgentLoop {
     /// The state that the prompt passed for tools, serialized as JSON.
     #[serde(default, skip_serializing_if = "RunState::is_empty")]
     pub(super) state: RunState,
-    /// The driver's signature of the run, if the run was signed before it was stored.
+    /// The signature of the run, if the run was signed before it was stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mac: Option<String>,
     #[serde(skip)]
@@ -124,10 +123,9 @@ pub(super) enum Phase {
     CallTools,
     Await,
     TurnEnd,
-    /// Waits for steering messages after a turn. The value is true if the driver decided at the end of the turn that the model is asked
-    /// again even without messages.
+    /// Waits for steering messages after a turn. If the value is true, the model is asked again even without messages.
     PollSteering(bool),
-    /// Waits for follow-up messages after a turn. The value is that of `PollSteering`.
+    /// Waits for follow-up messages after a turn. The value means the same as in `PollSteering`.
     PollFollowUps(bool),
     /// The run is about to end, but `agent_end` has not been emitted yet.
     Ending(End),
@@ -146,10 +144,10 @@ fn deserialize_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32
 }
 
 impl AgentLoop {
-    /// The highest version of the stored form that this library reads. A run that has waited for questions, or that has sub-agents, is
-    /// written in this version, a run with [state](Self::with_serialized_state) in version 2, and any other run in version 1. Versions 3
-    /// and 4 had other signatures, and so had version 5 if all sub-agents of the run had ended, so such a signed run is
-    /// [refused](crate::run::ResumeError::OldVersion).
+    /// The highest version of the stored form that this library reads. Runs that have waited for questions, or that have sub-agents, are
+    /// written in this version, runs with [state](Self::with_serialized_state) in version 2, and all others in version 1. Signed runs of
+    /// versions 3 and 4, and those of version 5 whose sub-agents had all ended, are [refused](crate::run::ResumeError::OldVersion), because
+    /// their signatures differ.
     pub const VERSION: u32 = 6;
     /// Minimum version of the stored form of a run with state.
     pub(super) const STATE_VERSION: u32 = 2;
@@ -265,7 +263,7 @@ impl AgentLoop {
         self.stop(End::error(message), message);
     }
 
-    /// Turns events off (`true`) or on. Events that are turned off still count in the sequence numbers.
+    /// Turns events off (`true`) or on. Missing events still use up sequence numbers.
     pub fn mute(&mut self, is_muted: bool) {
         self.is_muted = is_muted;
     }
@@ -305,8 +303,8 @@ impl AgentLoop {
         self.conversation.shared().get(self.added_from..).unwrap_or_default()
     }
 
-    /// Returns the arguments of the last successful call of this tool in this run. Changes by a decision are included. Changes by a hook
-    /// are included only for calls of the last reply, because messages do not contain these changes.
+    /// Returns the arguments of the last successful call of this tool in this run. Changes by a hook are included only if the call is in
+    /// the last reply, because messages do not contain such changes.
     #[cfg(feature = "runtime")]
     pub(crate) fn accepted_arguments(&self, tool: &str) -> Option<ToolArguments> {
         let is_accepted =

@@ -18,7 +18,7 @@ pub(super) struct Batch {
     pub(super) segment: Range<usize>,
     /// Whether the reply was cut, so that none of its calls runs.
     pub(super) is_cut: bool,
-    /// Whether the calls were made outside of the run, and the model is not asked about their results.
+    /// Whether the calls were made outside of the run, and the model is not asked afterwards.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_settled: bool,
     /// Whether a steering message arrived, and takes precedence over calls that have not begun.
@@ -73,7 +73,7 @@ pub(super) enum SlotState {
     Deferred(String),
     /// The call waits for a person's inputs to these questions of its tool.
     Asked(Vec<Question>),
-    /// The call waits for this run of a sub-agent, which waits for decisions, inputs or results.
+    /// The call's sub-agent, whose run is in the box, waits for decisions, inputs or results.
     Child(Box<AgentLoop>),
     Ended,
 }
@@ -152,7 +152,7 @@ impl Batch {
             .collect()
     }
 
-    /// Combines the controls of all results: one `EndNow` ends the run, and `EndIfAll` ends it only if no result continues the run.
+    /// Combines the controls of all results. One `EndNow` ends the run. `EndIfAll` ends it only if no result has `Continue`.
     pub(super) fn control(&self) -> Control {
         if self.slots.iter().any(|slot| slot.control == Control::EndNow) {
             Control::EndNow

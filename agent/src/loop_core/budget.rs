@@ -113,8 +113,8 @@ impl TreeBudget {
     }
 }
 
-/// A request of a durable run for a share of the limits of its tree. The `Inbox` of the root run keeps the counts, because the runs of a
-/// tree may be in different processes.
+/// A request for a part of the limits that a root run shares with its sub-agents. The `Inbox` of the root run keeps the counts, because
+/// the runs may be in different processes.
 #[cfg(feature = "durable-restate")]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -122,13 +122,13 @@ pub(crate) struct TreeReservation {
     pub(crate) limits: UsageLimits,
     /// Maximum number of runs in the tree, without the root run.
     pub(crate) max_runs: u32,
-    /// The requests, calls and runs to reserve, and the tokens and cost that the run used since its last reservation.
+    /// The requests, calls and runs to reserve. The `usage` is the usage of the run since its last reservation.
     pub(crate) wanted: Spent,
     /// The number of reserved calls that did not run.
     pub(crate) returned: u64,
 }
 
-/// The amounts that were granted for a [`TreeReservation`].
+/// The reply to a [`TreeReservation`].
 #[cfg(feature = "durable-restate")]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ReservedPart {
@@ -162,8 +162,8 @@ impl Spent {
 
 #[cfg(feature = "durable-restate")]
 impl TreeBudget {
-    /// Creates the budget of one durable run. If calls are limited, the run must reserve them in the `Inbox` of the root run, so no call
-    /// is allowed before [`set_calls`](Self::set_calls).
+    /// Creates the budget of one durable run. If calls are limited, the run must reserve calls first, so no call is allowed before
+    /// [`set_calls`](Self::set_calls).
     pub(crate) fn of_calls(tool_calls: Option<u64>) -> Self {
         let spent = Spent { tool_calls: tool_calls.unwrap_or_default(), ..Spent::default() };
         Self::new(UsageLimits { tool_calls, ..UsageLimits::default() }, spent)
@@ -176,7 +176,7 @@ impl TreeBudget {
         }
     }
 
-    /// Takes all remaining calls, and the usage since the last `take_rest`.
+    /// Removes and returns the number of calls that may still be made, and the usage since the last `take_rest`.
     pub(crate) fn take_rest(&self) -> (u64, Usage) {
         let mut spent = self.spent();
         let allowed = self.limits.tool_calls.unwrap_or(spent.tool_calls);
@@ -202,8 +202,8 @@ impl AgentLoop {
         self.limit_of_request(1, TreeBudget::take_request).map_or(Ok(()), Err)
     }
 
-    /// Returns the limit of the run or its tree that forbids another request. `reserved` is the number of requests that will be made but
-    /// are not counted yet. `of_tree` checks the budget of the tree, or counts the request in it.
+    /// Returns the limit that forbids another request: a limit of this run, or of the tree of runs, which `of_tree` checks. `reserved` is
+    /// the number of requests that are not counted yet.
     fn limit_of_request(
         &self,
         reserved: u64,

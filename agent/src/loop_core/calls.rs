@@ -84,9 +84,9 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records the end of the call at this position, its result from outside, or the questions for which the call waits. Completes
-    /// [`Step::CallTools`](super::Step::CallTools) and [`Step::Await`](super::Step::Await): record each call once, in any order. Later ends
-    /// of the same call are ignored.
+    /// Records the end of the call at this position, its result from outside, or the questions that it asks. Completes
+    /// [`Step::CallTools`](super::Step::CallTools) and [`Step::Await`](super::Step::Await): record each call of the step once, in any
+    /// order. A second end of the same call is ignored.
     ///
     /// # Errors
     /// Returns an error if the run neither runs calls nor waits for them, or if the call is not among these calls.
@@ -137,8 +137,7 @@ impl AgentLoop {
     }
 
     pub(super) fn prepare_effect(&self) -> Step {
-        // Calls are prepared in order, so the prepared calls come first. There are some if an earlier attempt at this step failed, or if
-        // the run was stored.
+        // Calls are prepared in order, so prepared calls come first: those of a failed attempt at this step, or of a stored run.
         let is_open = |slot: &&Slot| matches!(slot.state, SlotState::Planned | SlotState::Started);
         let prepared = self.batch.current().iter().take_while(|slot| !is_open(slot)).count();
         let open = self.batch.current().iter().skip(prepared);
@@ -160,7 +159,7 @@ impl AgentLoop {
     }
 
     /// Starts or ends one skipped call, or leaves the segment after its last call. Only one call changes at a time, because a listener of
-    /// the start event may still send a steering message. Calls that end after this message name it as the reason.
+    /// the start event may send a steering message. Later calls then end for that reason.
     pub(super) fn skip_call(&mut self) {
         let is_unprepared = |slot: &Slot| matches!(slot.state, SlotState::Planned | SlotState::Started);
         let find = |is_next: &dyn Fn(&Slot) -> bool| {
@@ -253,7 +252,7 @@ impl AgentLoop {
         }
         let Ready { args, signature, approval, mac, cached } = match prepared {
             Err(end) => {
-                // If a sub-agent of the call ended in an earlier process, its usage is in the metadata of the outcome.
+                // The metadata of the outcome has the usage of a sub-agent that ended in an earlier process.
                 let name = self.batch.slots.get(at).map(|slot| slot.call.name.clone());
                 let metadata = end.outcome.metadata();
                 if let Some(spent) = metadata.and_then(|metadata| self.spent_of(&name?, metadata)) {
@@ -268,7 +267,7 @@ impl AgentLoop {
                         let _ = budget.take_call();
                     }
                 }
-                // The end is kept even if the loop guard would refuse the call, but the call counts as a repetition.
+                // The loop guard counts this call, but does not refuse it, because the call has already ended.
                 self.check_repetition(at, end.signature);
                 return self.end_call(at, end);
             }
@@ -387,7 +386,7 @@ impl AgentLoop {
             end.edited_args.clone_from(&slot.args);
         }
         if let Some((signature, guard)) = signature.zip(self.config.loop_guard) {
-            // Two answers of a sub-agent differ in words even if they say the same, so all answers of a sub-agent count as equal results.
+            // Answers of a sub-agent differ in words even if they say the same, so all of them count as equal results.
             let is_child = self.config.tools.get(&name).is_some_and(|tool| tool.of_assistant);
             let compared = |outcome: &ToolOutcome| {
                 if is_child {
@@ -439,8 +438,8 @@ impl AgentLoop {
         self.emit(|_| EventKind::ToolExecutionEnd { result, control, ran, cached, attempt, duration_ms });
     }
 
-    /// Ends the waiting sub-agent of a call. If the call is interrupted, the sub-agent ends for the same reason, and the outcome of the
-    /// call says how many decisions and results the sub-agent waited for.
+    /// Ends the waiting sub-agent of a call. The outcome of an interrupted call then says how many decisions and results the sub-agent
+    /// waited for.
     fn end_child_of(&mut self, at: usize, end: &mut CallEnd) {
         let waits = self.batch.slots.get_mut(at).filter(|slot| matches!(slot.state, SlotState::Child(_)));
         let state = waits.map(|slot| std::mem::replace(&mut slot.state, SlotState::Started));
@@ -471,10 +470,10 @@ impl AgentLoop {
         let max = own.and_then(|tool| tool.max_retries).unwrap_or(self.config.max_retries);
         let bytes = own.and_then(|tool| tool.max_result_bytes).unwrap_or(self.config.max_result_bytes);
         let tries = self.tries.entry(tool.to_owned()).or_default();
-        // Only the beginning of a long report is compared, because a restored run has only the stored message, in which the report is cut.
+        // Only the beginning of a report is compared, because a restored run has only the stored message, and it may be cut.
         let is_progress = tries.register(super::large::beginning(&outcome.text(), bytes));
         if was_last {
-            // While a run is restored, the stored message already has the code `retries_exhausted`, so the outcome stays as it is.
+            // The run is being restored, and its stored message already has the code `retries_exhausted`.
             return true;
         }
         let (is_spent, all) = (tries.is_exhausted(max), tries.count());
@@ -515,7 +514,7 @@ impl AgentLoop {
         }
     }
 
-    /// Returns the calls whose start event was emitted and that have not ended, each as id and tool name, in call order.
+    /// Returns the id and the tool name of each call that has started and not ended, in call order.
     pub fn running_calls(&self) -> impl Iterator<Item = (&str, &str)> {
         let begun = self.batch.current().iter();
         let begun = begun.filter(|slot| !matches!(slot.state, SlotState::Planned | SlotState::Ended));

@@ -23,11 +23,11 @@ use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 /// Maximum depth of nested runs. A stored run with a greater depth is not resumed.
 #[cfg(feature = "runtime")]
 pub(crate) const MAX_DEPTH: u8 = 8;
-/// The handle of a deferred call whose child waits. On a durable engine, also the handle of a call whose child was started.
+/// The handle of a deferred call that waits for the run of a sub-agent.
 #[cfg(feature = "runtime")]
 pub(crate) const CHILD_HANDLE: &str = "agent:child";
 
-/// The key of the child's usage (`Spent`) in the metadata of the call's result. A run that continues in another process reads it there.
+/// The key of the child's `Spent` in the metadata of the call's result, for a run that continues in another process.
 pub(crate) const SPENT: &str = "spent";
 
 #[cfg(feature = "runtime")]
@@ -85,7 +85,7 @@ impl AgentLoop {
         if let Some(slot) = self.batch.slots.get(at) {
             child.path = Self::path_to(&self.path, slot, &child);
         }
-        // A child that was read from its stored form emits no events. It lacks its tools, so its secret arguments are unknown.
+        // A stored child lacks its tools, so its secret arguments are unknown. Therefore, it emits no events.
         child.is_muted = self.is_muted || child.was_stored();
         child.is_driven = false;
         child.abort(reason);
@@ -105,8 +105,7 @@ impl AgentLoop {
     }
 }
 
-/// Returns the outcome of a call whose waiting child cannot continue, because the child's run is lost or the call's tool is no longer an
-/// assistant.
+/// Returns the outcome of a call whose sub-agent cannot continue: its run is lost, or the tool is no longer an assistant.
 #[cfg(feature = "runtime")]
 pub(crate) fn gone_child() -> ToolOutcome {
     let text = "The sub-agent was interrupted, and is not what it was. Call it again.";
@@ -148,8 +147,8 @@ impl AgentLoop {
         &self.path
     }
 
-    /// Returns the budget that this run shares with its children. If there is none yet, creates it with the limits of this run and the
-    /// amounts that are already used.
+    /// Returns the budget that this run shares with its children. Creates the budget first if necessary, with the limits and the used
+    /// amounts of this run.
     pub(crate) fn tree_budget(&mut self) -> Arc<TreeBudget> {
         let limits = self.config.limits.clone();
         let mut spent = self.spent();
@@ -205,8 +204,7 @@ impl AgentLoop {
         Some(child)
     }
 
-    /// Records the state of a child before the end of its call is recorded. Returns true if the child waits, so that the call does not
-    /// end.
+    /// Records the state of a child before its call ends. Returns true if the child waits. Its call then does not end.
     pub(crate) fn record_child(&mut self, ord: u32, state: ChildState) -> Result<bool, RecordError> {
         let at = self.running(ord)?;
         match state {
@@ -226,7 +224,7 @@ impl AgentLoop {
         Ok(false)
     }
 
-    /// Updates the phase after awaited calls have ended or their children have continued.
+    /// Leaves the phase `Await`, if no call is awaited any longer.
     pub(crate) fn continue_calls(&mut self) {
         if self.phase == Phase::Await {
             self.advance();

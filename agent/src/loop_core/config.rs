@@ -38,9 +38,8 @@ pub struct LoopConfig {
     /// The effect of a steering message on the calls of the turn in which it arrives.
     pub steering: SteeringPolicy,
     /// Maximum number of retries of a tool in a run, unless the tool sets its own number; 2 by default. A retry follows after the
-    /// arguments were refused, or after the tool asked for another call. A retry does not count if the try before it made progress. A try
-    /// makes progress if some of the earlier issues are gone and no issue was added, or if all its issues are new. All retries together
-    /// are at most three times this maximum.
+    /// arguments were refused, or after the tool asked for another call. Retries after progress do not count, but all retries together are
+    /// at most three times this maximum. A try makes progress if it has fewer issues and no new one, or if all its issues are new.
     pub max_retries: u32,
     /// Maximum number of successive continuations of an answer that the token limit cut; 0 by default. See
     /// [`AssistantBuilder::continue_length`](crate::AssistantBuilder::continue_length).
@@ -59,8 +58,8 @@ impl LoopConfig {
         self.steering != SteeringPolicy::AfterBatch
     }
 
-    /// Adds the settings of tools: whether a tool runs alone or may be repeated, its own limits, and the fingerprint of its schema. A stale
-    /// approval is recognized by the fingerprint. A tool that is not added has the default settings.
+    /// Adds the settings of tools: whether a tool runs alone or may be repeated, its own limits, and the fingerprint by which a stale
+    /// approval is recognized. A tool that is not added has the default settings.
     ///
     /// ```
     /// use agent::{Registry, loop_core::LoopConfig, tool, tools};
@@ -79,8 +78,8 @@ impl LoopConfig {
         self
     }
 
-    /// Sets the number of the first equal call that is refused, and the number of the equal call that ends the run. Equal calls are counted
-    /// from 1. See [`AssistantBuilder::loop_guard`](crate::AssistantBuilder::loop_guard).
+    /// Refuses equal calls from call number `refuse_at` on, and ends the run at call number `end_at`. The first of the equal calls has
+    /// number 1. See [`AssistantBuilder::loop_guard`](crate::AssistantBuilder::loop_guard).
     pub fn with_loop_guard(mut self, refuse_at: u32, end_at: u32) -> Self {
         self.loop_guard = Some(LoopGuard { refuse_at, end_at });
         self
@@ -135,7 +134,7 @@ impl Default for LoopConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UsageLimits {
-    /// Maximum number of requests to the model. A request that is made again, because it was too long or its reply was cut, counts again.
+    /// Maximum number of requests to the model. Repeated requests count, too, for example after a cut reply.
     pub requests: Option<u64>,
     /// Maximum number of calls whose body runs. Calls beyond this number fail with the code `limit`.
     pub tool_calls: Option<u64>,
@@ -155,7 +154,7 @@ pub struct UsageLimits {
 pub(crate) struct LoopGuard {
     /// The number of the first equal call that is refused, counted from 1.
     pub(crate) refuse_at: u32,
-    /// The number of the equal call that ends the run at the end of the turn, counted from 1.
+    /// The number of the equal call after whose turn the run ends, counted from 1.
     pub(crate) end_at: u32,
 }
 
@@ -167,9 +166,8 @@ impl Default for LoopGuard {
 
 /// The effect of a steering message on the calls of the turn in which it arrives.
 ///
-/// The policy applies to messages that arrive between the poll before the turn's request and the last call of the turn. A message that was
-/// queued before this poll does not affect the calls, even if it is still queued because the poll took only one message. With every policy,
-/// each call has its result before the message is delivered.
+/// The policy applies to messages that arrive during a turn, after the turn took its messages from the queue. An older message does not
+/// affect the calls, even if it is still queued. With every policy, each call has its result before the message is delivered.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, run::SteeringPolicy};

@@ -20,8 +20,8 @@ impl AgentLoop {
         self.conversation.record_view_change(change);
     }
 
-    /// Records a change of the view, and counts its summary as one request. Used for a compaction that the application requested, and for
-    /// changes that are restored from the store.
+    /// Records a change of the view that the application requested, or that was restored from the store. The summary of the change counts
+    /// as one request.
     pub(crate) fn record_made_change(&mut self, change: ViewChange) {
         if let Some(usage) = change.usage().filter(|usage| !usage.is_empty()) {
             self.requests += 1;
@@ -42,8 +42,8 @@ impl AgentLoop {
         }
     }
 
-    /// Returns the limit that the tokens or the cost so far have reached, if any. The limit on the number of requests is not checked,
-    /// because the next request is already counted.
+    /// Returns the limit on tokens or cost that is reached, if any. The limit on requests is not checked, because the next request is
+    /// already counted.
     pub(crate) fn limit_of_tokens(&self) -> Option<LimitReached> {
         let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.limit_of_tokens());
         exceeded_by_usage(&self.config.limits, &self.usage).or_else(of_tree)
@@ -54,8 +54,8 @@ impl AgentLoop {
         self.count_request(&Usage::default());
     }
 
-    /// Records a reply that was cut, before the request is made again with fewer messages or with more room for the reply. The reply stays
-    /// in the conversation as a failed one, so that no request contains it and none of its calls count.
+    /// Records a cut reply, before the request is made again. The reply stays in the conversation as a failed reply: no request contains
+    /// it, and its calls do not count.
     pub(crate) fn record_replaced_reply(&mut self, mut reply: AssistantMessage) -> Result<(), RecordError> {
         if self.phase != Phase::CallModel {
             return Err(self.unexpected());
@@ -66,8 +66,7 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Restores the changes of the view that were stored with the conversation. If this run made a change, the tokens of its summary count
-    /// as usage of the run.
+    /// Restores the stored changes of the view. The usage of the run includes the summaries that the run wrote.
     pub(crate) fn restore_view(&mut self, changes: impl IntoIterator<Item = ViewChange>) {
         for change in changes {
             if change.made_at > self.added_from {

@@ -243,7 +243,7 @@ limits! {
     WallTime = "wall_time", "seconds";
     /// The cost.
     Cost = "cost", "units of money";
-    /// The equal calls, as the loop guard counts them.
+    /// The number of equal calls.
     RepeatedCalls = "repeated_calls", "repeated calls";
     /// A budget that runs share. [`LimitReached::budget`] is its name.
     Budget = "budget", "units of a budget";

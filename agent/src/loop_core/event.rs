@@ -13,10 +13,10 @@ use crate::tool::question::Question;
 
 /// An event of a run.
 ///
-/// As JSON, an event is one flat object for user interfaces and logs: `{"run_id", "turn", "seq", "type", …}`. In the JSON, each [secret
-/// argument](crate::guide::arguments#secrets) is `"[secret]"`, and the deltas of a reply contain no arguments of a tool with secret
-/// arguments. If any tool has secret arguments, the JSON leaves out all arguments of calls of unknown tools. The fields of an event in
-/// memory have all arguments, and [`with_secrets`](Self::with_secrets) writes them.
+/// As JSON, an event is one flat object for user interfaces and logs: `{"run_id", "turn", "seq", "type", …}`. The JSON hides [secret
+/// arguments](crate::guide::arguments#secrets): each is written as `"[secret]"`. While a reply streams, all arguments of a tool with
+/// secret arguments are left out. If any tool has secret arguments, the arguments of calls to unknown tools are left out, too.
+/// [`with_secrets`](Self::with_secrets) writes all arguments.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, Value};
@@ -89,7 +89,7 @@ impl Event {
 
 #[cfg(all(feature = "runtime", any(feature = "ui-ai-sdk", feature = "ui-ag-ui")))]
 impl Event {
-    /// Creates an event outside of a loop, for a reader that withholds secrets itself.
+    /// Creates an event from which the caller has already removed secrets.
     pub(crate) fn new(run_id: Arc<str>, turn: u32, seq: u64, kind: EventKind) -> Self {
         Self { run_id, turn, seq, path: RunPath::default(), kind, shown: EventSecrets::default() }
     }
@@ -269,7 +269,7 @@ pub enum EventKind {
         /// The usage of the run.
         usage: Usage,
     },
-    /// The next request has more than 90 % of the tokens that it may have. Emitted again only after a request had 90 % or less.
+    /// The next request uses more than 90 % of its allowed tokens. Emitted again only after a request used 90 % or less.
     #[non_exhaustive]
     ContextNear {
         /// The estimated tokens of the request.

@@ -71,7 +71,7 @@ pub(super) struct Repeats {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct RepeatCount {
-    /// The number of calls that have ended since the result last changed. Calls that did not run count, too.
+    /// The number of ended calls since the result last changed, including calls that did not run.
     count: u32,
     /// The number of calls that have begun and not ended.
     #[serde(default)]
@@ -92,8 +92,8 @@ impl Repeats {
         self.seen.clear();
     }
 
-    /// Registers a call that is about to run, and decides whether it may run. Equal calls that have begun and not ended count, too, because
-    /// one reply may contain the same call many times.
+    /// Registers a call that is about to run, and decides whether it may run. Equal calls that still run count, too, because one reply may
+    /// contain the same call many times.
     pub(super) fn begin(&mut self, guard: LoopGuard, signature: Signature) -> RepeatCheck {
         let seen = self.seen.entry(signature).or_default();
         let number = seen.count.saturating_add(seen.open).saturating_add(1);
@@ -101,7 +101,7 @@ impl Repeats {
             seen.open = seen.open.saturating_add(1);
             return RepeatCheck::Allowed;
         }
-        // Running calls do not count for ending the run, because a new result may still reset the count. The refused call counts as ended.
+        // The refused call counts as ended. Only ended calls can end the run, because results of running calls may reset the count.
         seen.count = seen.count.saturating_add(1);
         if seen.count >= guard.end_at { RepeatCheck::End(number) } else { RepeatCheck::Refuse(number) }
     }
@@ -114,8 +114,8 @@ impl Repeats {
         }
     }
 
-    /// Registers the end of a call that [began](Self::begin), with the result if the call ran. Returns the number of equal calls if this
-    /// number ends the run.
+    /// Registers the end of a call that [began](Self::begin), with the result if the call ran. Returns the number of equal calls if they
+    /// are enough to end the run.
     pub(super) fn end(
         &mut self,
         guard: LoopGuard,

@@ -27,7 +27,7 @@ use crate::tool::question::Question;
 pub struct ModelReply {
     /// The message. A stop reason of `error` or `aborted` ends the run, and the message's `error` gives the reason.
     pub message: Box<AssistantMessage>,
-    /// Whether the token limit of the request cut the reply although its stop reason does not say so.
+    /// Whether the token limit of the request cut the reply, although the reply has another stop reason.
     #[serde(default)]
     pub is_cut: bool,
     /// The limit because of which the driver ended an `aborted` reply.
@@ -89,7 +89,7 @@ pub struct Ready {
     /// The validated arguments, if the call needs a decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ToolArguments>,
-    /// A signature of the call, for a driver that must recognize the call after the run was stored.
+    /// A signature by which the driver of the loop recognizes the call after the run was stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
     /// The result of an equal earlier call. If set, this call ends with the result and does not run. A refusal by the loop guard takes
@@ -272,7 +272,7 @@ pub enum RecordError {
         /// The position of the call.
         ord: u32,
     },
-    /// A queued message has a role that only replies and results of calls may have.
+    /// A queued message has the role of a reply or of a result.
     #[error("a queue cannot have a message of the role {role}")]
     #[non_exhaustive]
     WrongRole {

@@ -2,9 +2,8 @@
 
 use crate::message::{Part, ToolResultMessage};
 
-/// Replaces the texts of a result by one shorter text if they are longer than `max` bytes together. The line in place of the omitted bytes
-/// names the handle for reading the whole text, or tells the model to ask for less. The structured data is dropped, because it has the
-/// same content.
+/// Joins and cuts the texts of a result if they are longer than `max` bytes together. A line at the cut names the handle of the whole
+/// text, or tells the model to ask for less. The structured data is dropped, because it has the same content.
 pub(crate) fn cut(result: &mut ToolResultMessage, max: usize, handle: Option<&str>) {
     let texts = result.content.iter().filter_map(Part::as_text);
     let length: usize = texts.clone().map(str::len).sum();
@@ -23,7 +22,7 @@ pub(crate) fn cut(result: &mut ToolResultMessage, max: usize, handle: Option<&st
     result.structured = None;
 }
 
-/// Returns the beginning of a text that would remain if [`cut`] shortened the text to `max` bytes.
+/// Returns the beginning of a text that [`cut`] keeps if it shortens the text to `max` bytes.
 pub(super) fn beginning(text: &str, max: usize) -> &str {
     let room = (max / 2).min(text.len());
     let at = (0..=room).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();

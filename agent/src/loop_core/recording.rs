@@ -1,4 +1,4 @@
-//! The loop: the next step, a method for each kind of result that a driver records, and the transitions that follow, with their events.
+//! The transitions of the loop. `next` returns the next step, and a method for each kind of step records the result.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use crate::tool::output::Control;
 
 /// # Steps and events
 impl AgentLoop {
-    /// Returns the next step without changing the loop. The step changes when a result is recorded, when the run is ended, or when calls
-    /// are skipped. While [`drive`](crate::steps::drive) drives the run, [`take_event`](Self::take_event) may change the step, too.
+    /// Returns the next step without changing the loop. The next step changes when a result is recorded, the run is ended or calls are
+    /// skipped. While [`drive`](crate::steps::drive) performs the run, [`take_event`](Self::take_event) may change the next step, too.
     pub fn next(&self) -> Step {
         match &self.phase {
             Phase::PollFirst => Step::Poll { key: self.key(StepKind::Poll, 0), queue: Queue::Steering },
@@ -30,7 +30,7 @@ impl AgentLoop {
                 Step::CallModel { key: self.key(StepKind::Model, 0), messages: self.conversation.list() }
             }
             Phase::Prepare => self.prepare_effect(),
-            // The loop leaves this phase without a result, so the step has no calls.
+            // This phase ends without a result, so the step has no calls.
             Phase::Skip => Step::Prepare {
                 key: self.key(StepKind::Prepare, self.batch.segment.start),
                 calls: Vec::new(),
@@ -59,7 +59,7 @@ impl AgentLoop {
         self.events.pop_front()
     }
 
-    /// Removes and returns the oldest pending event. Takes no `Transition`, unlike [`take_event`](Self::take_event).
+    /// Removes and returns the oldest pending event. Unlike [`take_event`](Self::take_event), adds no new events.
     #[cfg(feature = "runtime")]
     pub(crate) fn pop_event(&mut self) -> Option<Event> {
         self.events.pop_front()
@@ -73,12 +73,12 @@ impl AgentLoop {
         self.emit_streamed(false, kind);
     }
 
-    /// Counts an event that is not built, because the run is muted.
+    /// Counts an event that a muted run does not build.
     pub(super) fn skip_event(&mut self) {
         self.seq += 1;
     }
 
-    /// Emits an event. `hides_update` is true for an update of a reply that may show secret arguments.
+    /// Emits an event. `hides_update` is true for an update that may show secret arguments.
     pub(super) fn emit_streamed(&mut self, hides_update: bool, kind: impl FnOnce(&Self) -> EventKind) {
         self.seq += 1;
         if !self.is_muted {
@@ -190,8 +190,8 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records that messages are queued while the turn ends, so the run is not complete. If the decision at the end of the turn then ends
-    /// the run, the end is [`End::Terminated`]. If a limit ends the run, the end is [`End::Limit`].
+    /// Records that messages are queued at the end of a turn, so that the run would continue. If a decision still ends the run, the end is
+    /// [`End::Terminated`]. If a limit ends the run, the end is [`End::Limit`].
     ///
     /// ```
     /// use agent::loop_core::{AgentLoop, End, LoopConfig, ModelReply, Step};
@@ -210,8 +210,8 @@ impl AgentLoop {
         self.expects_messages = true;
     }
 
-    /// Records that a steering message arrived. Depending on the [policy](super::SteeringPolicy), the message takes precedence over calls
-    /// that have not begun: these calls are skipped, and decisions on them are no longer awaited.
+    /// Records that a steering message arrived. Depending on the [policy](super::SteeringPolicy), calls that have not begun are skipped,
+    /// even if they wait for a decision.
     pub fn steered(&mut self) {
         if !self.config.may_be_steered() {
             return;
@@ -260,7 +260,7 @@ impl AgentLoop {
         self.phase == Phase::Approve
     }
 
-    /// Returns a copy that any driver can continue. Pending transitions that skip calls or end the run are completed in the copy.
+    /// Returns a copy that another driver can continue. If the run is skipping calls or ending, the copy has already done so.
     #[cfg(feature = "runtime")]
     pub(crate) fn snapshot(&self) -> Self {
         let mut copy = self.clone();
@@ -282,7 +282,7 @@ impl AgentLoop {
         self.transition().is_none().then(|| self.next())
     }
 
-    /// Takes all pending transitions. A [driven](Self::set_driven) run takes them in [`take_event`](Self::take_event) instead.
+    /// Takes all pending transitions. In a [driven](Self::set_driven) run, [`take_event`](Self::take_event) takes them.
     pub(super) fn settle(&mut self) {
         while !self.is_driven && self.step() {}
     }

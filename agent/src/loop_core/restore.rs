@@ -22,9 +22,8 @@ pub(crate) struct StoredMessage {
 }
 
 impl AgentLoop {
-    /// Returns the run that added the `stored` messages to the conversation `before`. The run is [suspended](Self::is_suspended) before the
-    /// first step whose result is not stored. Returns `None` if a run with this configuration cannot have added these messages, or if the
-    /// run would have ended with these messages.
+    /// Rebuilds a run from the `stored` messages that it added to the conversation `before`. The run is [suspended](Self::is_suspended)
+    /// before its next step. Returns `None` if the messages end the run, or if a run with this configuration cannot have added them.
     pub(crate) fn restore(
         run: Arc<str>,
         config: Arc<LoopConfig>,
@@ -89,7 +88,7 @@ impl AgentLoop {
         if core.end().is_some() {
             return None;
         }
-        // The replay does not rebuild every text of the messages, so the stored messages replace the replayed ones.
+        // The texts of the replayed messages may differ, so the stored messages replace them.
         let added = core.conversation.shared().get(before.len() + stored.len()..)?;
         let messages = before.iter().cloned().chain(stored.iter().map(|stored| stored.message.clone()));
         core.conversation = messages.chain(added.iter().cloned()).collect::<Conversation>();
@@ -118,8 +117,8 @@ impl AgentLoop {
         run.spent()
     }
 
-    /// Counts the tries in the order in which the calls ended: refused calls end first. A counted outcome is replaced by a failure without
-    /// text, so that the loop does not count it again. The stored message keeps the text.
+    /// Counts the tries in the order in which the calls ended, refused calls first. A counted outcome becomes a failure without text, so
+    /// that the loop does not count it again. The stored message keeps the text.
     fn count_tries(&mut self, calls: &[Arc<ToolCall>], outcomes: &mut [ToolOutcome]) {
         for refused in [true, false] {
             for (call, outcome) in calls.iter().zip(&mut *outcomes) {
@@ -183,7 +182,7 @@ fn is_refusal(outcome: &ToolOutcome) -> bool {
     }
 }
 
-/// The codes of failures of calls whose body did not begin.
+/// The codes with which a call fails before its body begins.
 const NOT_BEGUN: [&str; 9] = [
     "unknown_tool",
     "invalid_arguments",
@@ -196,8 +195,8 @@ const NOT_BEGUN: [&str; 9] = [
     "no_result",
 ];
 
-/// Returns whether a call with this outcome counts against the limit of calls. The code `limit` has two meanings: the limit of calls
-/// refused the call, or a sub-agent ran and reached its own limit. Only the text tells these two apart.
+/// Returns whether a call with this outcome counts against the limit of calls. The code `limit` has two meanings: the call was refused, or
+/// its sub-agent ran and reached a limit. Only the text tells them apart.
 pub(super) fn has_run(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Completed(_) | ToolOutcome::Retry { .. } => true,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of retries, including those after progress, as a multiple of the retries that are allowed without progress.
+/// Maximum number of all retries, as a multiple of `max_retries`, which counts only retries without progress.
 const WITH_PROGRESS: u32 = 3;
 
 /// The tries of one tool in a run: calls that were refused, and calls after which the tool asked for another call.
@@ -18,8 +18,8 @@ pub(super) struct ToolRetries {
 }
 
 impl ToolRetries {
-    /// Registers a try with its report. Returns whether the try is progress: its issues are a proper subset of the issues of the best try,
-    /// or all its issues are new.
+    /// Registers a try with its report. Returns whether the try is progress: all its issues are new, or only some issues of the best try
+    /// are left.
     pub(super) fn register(&mut self, report: &str) -> bool {
         let now = issues(report);
         let is_first = self.all == 0;

@@ -1,4 +1,4 @@
-//! Methods that set the state of a run, and the tools whose secret arguments the run withholds.
+//! Methods for the state of a run, and for the tools whose secret arguments are withheld.
 
 use std::sync::Arc;
 

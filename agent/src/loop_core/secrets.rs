@@ -8,7 +8,8 @@ use crate::message::{Content, Message, Part, ToolArguments};
 use crate::model::{ArgumentChange, ModelEvent};
 use crate::tool::secrets::SecretArguments;
 
-/// The filter that withholds the secret arguments of a run's calls. It does not change the steps of the run, so `==` is always true.
+/// The filter that withholds the secret arguments of a run's calls. All filters are equal, because they do not affect the steps of the
+/// run.
 #[derive(Clone, Default)]
 pub(super) struct RunSecrets(Option<Arc<SecretArguments>>);
 
@@ -22,7 +23,7 @@ impl RunSecrets {
         Self(self.0.as_ref().filter(|secrets| secrets.is_needed()).cloned())
     }
 
-    /// Returns the [`Plan`] of a tool, or `None` if the driver did not pass the tool to the loop.
+    /// Returns the [`Plan`] of a tool, or `None` if the tool was not passed to the loop.
     pub(super) fn plan(&self, tool: &str) -> Option<Plan> {
         self.0.as_ref()?.plan(tool).cloned()
     }
@@ -65,7 +66,7 @@ pub(super) struct EventSecrets {
     pub(super) hides_update: bool,
 }
 
-/// The calls of the reply that is being streamed, each as the index of its content part and whether its arguments may contain secrets.
+/// The calls of the streamed reply: the index of each call's content part, and whether its arguments may contain secrets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StreamedCalls(Vec<(usize, bool)>);
 

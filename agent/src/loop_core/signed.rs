@@ -1,4 +1,4 @@
-//! The state of a stored run that its signatures cover.
+//! Signs stored runs, and their open calls.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -51,8 +51,8 @@ impl AgentLoop {
         self.mac.as_deref()
     }
 
-    /// Returns the state that determines the next steps of the run, without the texts of the conversation. The configuration is left out,
-    /// because a resumed run gets the configuration of its assistant.
+    /// Returns the state that the signature of a run covers: all that determines the next steps, except the texts of the conversation. The
+    /// configuration is not covered, because a resumed run gets the configuration of its assistant.
     ///
     /// If a child waits, the whole stored form is returned, because the application does not see the conversation of a child.
     pub(crate) fn signed_state(&self) -> Value {
@@ -160,8 +160,8 @@ fn rounded(value: Value) -> Value {
 }
 
 fn usage(usage: &Usage) -> Value {
-    // Most costs are whole billionths. For a whole number, `floor` would depend on the last digit of the float, so the offset moves the
-    // costs away from whole numbers.
+    // Most costs are whole billionths. The offset moves them away from whole numbers, where `floor` would depend on the last digit of the
+    // float.
     let nanos = usage.cost.map(|cost| format!("{}", (cost.total * 1e9 + 0.381_966).floor()));
     json!([
         usage.input,

@@ -93,8 +93,7 @@ pub enum StateError {
 
 crate::error_text::debug_is_the_sentence!(StateError);
 
-/// The values of the state by name, each as JSON text. They are strings, because the signature of a run covers them, and a database may
-/// rewrite JSON values.
+/// The values of the state by name, as strings of JSON: the signature of a run covers the text, and a database may rewrite JSON values.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct RunState {
@@ -154,8 +153,8 @@ pub(crate) fn read_state<T: DeserializeOwned>(name: &str, text: &str) -> Result<
     Err(StateError::Invalid { name: name.to_owned(), state: type_name::<T>(), reason })
 }
 
-/// Returns the message of a `serde_json` error without the value, which may be secret. Returns a general sentence if the message has an
-/// unknown form, or if the shortened message still contains a string or number of the value.
+/// Returns the message of a `serde_json` error without the value, which may be secret. Returns a general sentence if the message may still
+/// contain a string or number of the value.
 fn reason(message: &str, text: &str) -> String {
     // Serde writes the value between one of these texts and the expected type.
     const KINDS: [&str; 14] = [
@@ -190,8 +189,8 @@ fn reason(message: &str, text: &str) -> String {
         .unwrap_or_else(|| "its `Deserialize` refused it".to_owned())
 }
 
-/// Returns whether the reason contains a string or number of the value. Those of fewer than three bytes do not count, because they match
-/// by chance.
+/// Returns whether the reason contains a string or number of the value. Shorter texts than three bytes are skipped, because they match by
+/// chance.
 fn contains_value(reason: &str, value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) => false,

@@ -12,7 +12,7 @@ use crate::message::{MessageList, StopReason, ToolArguments, ToolCall, Usage, wh
 use crate::step_key::StepKey;
 use crate::tool::question::Question;
 
-/// The next step of a run, for a driver to perform. The documentation of each variant names the method that records the result.
+/// The next step of a run. Perform the step, and record its result with the method that the docs of the variant name.
 ///
 /// ```
 /// use agent::loop_core::{AgentLoop, LoopConfig, Step};
@@ -73,7 +73,7 @@ pub enum Step {
     /// Wait for results from outside. Record: [`record_call_end`](super::AgentLoop::record_call_end), once for each call.
     #[non_exhaustive]
     Await {
-        /// The handle of each call, as the tool returned it, with the key of the call's step. Calls that wait for questions or sub-agents
+        /// The handle that the tool of each call returned, with the key of the call's step. Calls that wait for questions or sub-agents
         /// are not listed.
         deferred: Vec<(StepKey, String)>,
     },
@@ -119,10 +119,10 @@ pub enum Queue {
 
 /// A request for a decision on a call.
 ///
-/// A request can be stored, and sent to the person who decides. The application passes the decision back together with the request. The
-/// call and the JSON of a request show `"[secret]"` instead of [secret arguments](crate::guide::arguments#secrets), and the `Debug` text
-/// shows no arguments. The decision still covers the real values. [`args_with_secrets`](Self::args_with_secrets) returns the real values in
-/// the process that has the run.
+/// A request can be stored, and sent to the person who decides. The application passes the decision back together with the request. A
+/// request shows [secret arguments](crate::guide::arguments#secrets) as `"[secret]"`, but the decision covers the real values.
+/// [`args_with_secrets`](Self::args_with_secrets) returns the real values in the process that has the run. The `Debug` text shows no
+/// arguments.
 ///
 /// ```
 /// # /// Sends money.
@@ -142,8 +142,7 @@ pub enum Queue {
 #[derive(Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
-    /// The id of the request: the text of the step's key. From the second request for the same call on, `/` and the number of the request
-    /// are appended.
+    /// The id of the request: the text of the step's key. Later requests for the same call end in `/2`, `/3`, ….
     pub request_id: String,
     /// The path from the root to the run that asks. Empty unless a sub-agent asks.
     #[serde(default, skip_serializing_if = "RunPath::is_root")]
@@ -185,12 +184,11 @@ impl ApprovalRequest {
         self
     }
 
-    /// Returns one top-level argument as the tool reads it: with every digit, and by the name of its parameter even if the model used an
-    /// alias.
+    /// Returns one top-level argument as the tool reads it. Numbers keep all digits. `name` is the name of the parameter, even if the
+    /// model used an alias.
     ///
-    /// If the call does not have the argument, the default of the parameter is returned, or `None` for an `Option` without a default. A
-    /// request that was read from JSON has neither the parameters nor their defaults. For such a request, a missing argument and a withheld
-    /// secret are errors.
+    /// A missing argument has the default of its parameter, or is `None` for an `Option` without a default. A request that was read from
+    /// JSON has no defaults: a missing argument is an error, and so is a withheld secret.
     ///
     /// ```
     /// use agent::{Assistant, Decision, ScriptedModel, model::reply, tool, tools};

@@ -82,7 +82,7 @@ impl AgentLoop {
         self.batch.slots.iter().enumerate().filter_map(|(at, slot)| {
             let asked = match &slot.state {
                 SlotState::Undecided(args) => Some(args.clone()),
-                // A call that waits for answers is included, because it runs again once all its questions are answered.
+                // A call with open questions is included, because it runs again after the answers.
                 SlotState::Ready | SlotState::Asked(_) => None,
                 _ => return None,
             };

@@ -3,10 +3,9 @@
 //! * [`McpServer`] (feature `mcp-server`) serves a [`ToolSet`](crate::ToolSet) over Streamable HTTP and over standard input and output.
 //! * `McpClient` (feature `mcp-client`) connects to an MCP server, whose tools become ordinary tools.
 //!
-//! Server and client support the version 2026-07-28, which has no sessions, and the versions up to 2025-11-25, in which a connection begins
-//! with `initialize`. The types of the official `rmcp` crate define the wire format, and appear in no public signature. The functions that
-//! mount a server in an application have types of `http`, `http-body`, `bytes`, `tower-service` and `tower-layer` in their signatures,
-//! because web frameworks use these types.
+//! Server and client support the version 2026-07-28, which has no sessions, and the versions up to 2025-11-25, in which a connection
+//! begins with `initialize`. The types of the official `rmcp` crate define the wire format, and appear in no public signature. The
+//! functions that mount a server in a web framework use types of `http`, `http-body`, `bytes`, `tower-service` and `tower-layer`.
 //!
 //! ```no_run
 //! # #[cfg(all(feature = "mcp-server", feature = "mcp-client"))]

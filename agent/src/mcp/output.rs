@@ -44,8 +44,7 @@ impl OutputCheck {
     }
 }
 
-/// Returns the schema of an object that wraps the values of `schema`. Returns `None` if `schema` allows only objects, or does not mention
-/// other values.
+/// Returns the schema of an object that wraps the values of `schema`. Returns `None` unless `schema` mentions values that are not objects.
 pub(super) fn wrapped_schema(schema: &Value) -> Option<Map<String, Value>> {
     if !has_other_values(schema, schema, MAX_DEPTH) {
         return None;
@@ -82,7 +81,7 @@ pub(super) fn wrapped(value: &Value) -> Value {
     json!({RESULT: value})
 }
 
-/// Returns the metadata with which FastMCP marks a wrapped result.
+/// Returns the metadata that marks a wrapped result, as FastMCP does.
 #[cfg(feature = "mcp-server")]
 pub(super) fn mark() -> (String, Value) {
     ("fastmcp".to_owned(), json!({"wrap_result": true}))
@@ -118,7 +117,7 @@ pub(super) fn is_marked(meta: &Map<String, Value>) -> bool {
     meta.get("fastmcp").and_then(|marks| marks.get("wrap_result")) == Some(&Value::Bool(true))
 }
 
-/// Returns whether the schema states that some of its values are not objects. Searches at most `deepest` levels.
+/// Returns whether the schema explicitly allows values that are not objects. Searches at most `deepest` levels.
 fn has_other_values(schema: &Value, root: &Value, deepest: usize) -> bool {
     let Some(deeper) = deepest.checked_sub(1) else { return false };
     let any = |key: &str| {

@@ -43,8 +43,8 @@ impl ToolCall {
 /// The arguments are kept as text, because parsing loses details that validation needs: repeated keys, `42` as opposed to `42.0`, and the
 /// position at which JSON is broken. Blank text means no arguments and reads as `{}`.
 ///
-/// The serde form is usually the JSON value. It is the text as a JSON string if the value would lose content of the text, or if the value
-/// is null, a string or very deep. A string in the serde form therefore always means raw text:
+/// The serde form is usually the JSON value. If the value is null, a string or very deep, or would lose content of the text, the serde
+/// form is a string with the text. A string therefore always means raw text:
 ///
 /// ```
 /// use agent::message::ToolArguments;
@@ -96,7 +96,7 @@ impl ToolArguments {
         self.is_json = OnceLock::new();
     }
 
-    /// Returns the value to store, or `None` if the text itself must be stored.
+    /// Returns the value that is stored instead of the text. Returns `None` if the stored value would be read as other arguments.
     fn lossless_value(&self) -> Option<Value> {
         let value = self.value()?;
         // A stored string means raw text, a stored null means no arguments, and a deep value could not be read again once it is nested in

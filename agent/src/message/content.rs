@@ -173,8 +173,8 @@ pub struct ProviderData {
     /// The data, in the provider's own form.
     #[serde(with = "json")]
     pub data: Value,
-    /// The protocol that the data belongs to, if the protocol is known. The data is not sent over other protocols of the provider. Data in
-    /// a reply needs no protocol, because the reply names its protocol.
+    /// The protocol of the data, if it is known. The data is not sent over another protocol of the provider. Data in a reply needs no
+    /// protocol, because the reply names its protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api: Option<String>,
 }

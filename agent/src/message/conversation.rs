@@ -11,8 +11,8 @@ use super::by_role::Message;
 use super::list::MessageList;
 use super::view::ViewChange;
 
-/// The messages of a conversation, oldest first. A conversation outlives runs. Its messages and its serde form contain the arguments of all
-/// calls, including secret arguments, because the arguments are sent to models again.
+/// The messages of a conversation, oldest first. A conversation outlives runs. The messages contain secret arguments of calls, also in the
+/// serde form, because models get the arguments again.
 ///
 /// Messages are shared: clones of a conversation, requests and events hold the same messages.
 ///

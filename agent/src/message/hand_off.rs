@@ -46,8 +46,7 @@ impl Recipient {
         }
     }
 
-    /// Returns whether data of this provider and protocol belongs to another protocol of the recipient's provider. Data of other providers
-    /// needs no check, because encoders ignore it.
+    /// Returns whether data is for the recipient's provider, but for another protocol. Encoders themselves ignore data of other providers.
     fn is_of_other_protocol(&self, provider: &str, api: Option<&str>) -> bool {
         provider == &*self.provider && api.is_some_and(|api| api != &*self.api)
     }
@@ -93,7 +92,6 @@ impl Recipient {
         if parts.iter().all(is_plain) { None } else { self.fit(parts) }
     }
 
-    /// The slow path of [`fitting`](Self::fitting).
     #[inline(never)]
     fn fit(&self, parts: &[Part]) -> Option<Vec<Part>> {
         let words = |part: &Part| match &part.content {
@@ -118,10 +116,10 @@ impl Recipient {
 /// The messages that are sent to one model for a conversation. [`update`](Self::update) adds new messages.
 ///
 /// * Replies that failed or were aborted, messages without content for a model, and messages with unknown roles are left out.
-/// * Thinking and the provider data of parts are sent back only to the provider, protocol and model that created them. A reply that is
-///   empty without them is left out. The provider data of calls and of whole messages, and opaque items, are sent back to their provider
-///   over the same protocol, to any of its models. Tools that a provider ran are described in words for other models. Parts of unknown
-///   kinds are left out of replies.
+/// * Thinking and the provider data of parts go back only to the model that created them, over the same protocol. A reply that is empty
+///   without them is left out. Opaque items and the provider data of calls and of whole messages go back to any model of their provider,
+///   over the same protocol. Other models read a description of the tools that a provider ran. Parts of unknown kinds are left out of
+///   replies.
 /// * Messages before the newest summary that the provider wrote for this model are left out, except pinned messages, which follow the
 ///   summary.
 /// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}` and are unique in the request. A result gets the new id of its call.
@@ -142,9 +140,9 @@ pub(crate) struct HandOff {
     hash: NameHash,
     /// The old and new ids of the renamed calls of the last reply that have no result yet, in call order.
     renamed: VecDeque<(String, String)>,
-    /// The pinned messages from before the provider's summary, until they are sent again.
+    /// The pinned messages that the provider's summary replaced, until they are sent again after the summary.
     pins: Vec<Arc<Message>>,
-    /// The number of results that must still follow the last reply.
+    /// The number of missing results for calls of the last reply.
     due: usize,
 }
 
@@ -153,7 +151,7 @@ impl HandOff {
         Self { recipient, sent: MessageList::new().with_slot(KeptSlot::new()), ..Self::default() }
     }
 
-    /// Creates the hand-off of another conversation that begins with the same messages.
+    /// Copies the hand-off for a conversation that begins with the same messages.
     #[cfg(any(test, feature = "runtime"))]
     pub(crate) fn fork(&self) -> Self {
         let fork = self.clone();
@@ -209,7 +207,7 @@ impl HandOff {
         let new = conversation.len() - self.read;
         let mut sent = list.list_mut();
         sent.reserve(new);
-        // Reserves room for the ids of calls: if every turn has one call, one message in four is a reply with a call.
+        // Assumes one call in four messages: a prompt, a call, its result and a reply.
         self.taken.reserve(new / 4);
         for (at, message) in conversation.iter().enumerate().skip(self.read) {
             if self.passes(message) {
@@ -226,7 +224,7 @@ impl HandOff {
                 // messages are sent again after the summary.
                 list.clear();
                 sent = list.list_mut();
-                // Ids of messages that are not sent are free again, so that new ids do not depend on these messages.
+                // The ids of the removed messages are free again, so that new ids do not depend on the removed messages.
                 self.taken.clear();
                 self.pins =
                     conversation.iter().take(at).filter(|message| is_pinned(message)).cloned().collect();
@@ -238,7 +236,7 @@ impl HandOff {
         }
     }
 
-    /// Adds the pinned messages, unless a result or the continuation of a paused reply must come next.
+    /// Adds the pinned messages, except before a result or the continuation of a paused reply.
     fn send_pins(&mut self, last: &Message, sent: &mut Vec<Arc<Message>>) {
         if self.due == 0 && !is_paused(last) {
             for pin in std::mem::take(&mut self.pins) {
@@ -247,8 +245,8 @@ impl HandOff {
         }
     }
 
-    /// Returns `true` for a message that every recipient gets unchanged, because it has only texts. This fast path for most messages also
-    /// updates `due`, because [`convert`](Self::convert) is not called for them.
+    /// Returns whether a message has only texts, so that every recipient gets it unchanged. Also updates `due`, because
+    /// [`convert`](Self::convert) is not called for such a message.
     fn passes(&mut self, message: &Message) -> bool {
         let (content, data) = match message {
             Message::User(user) => (&user.content, &user.provider_data),
@@ -387,8 +385,7 @@ impl HandOff {
         (!changed.content.is_empty()).then(|| Arc::new(changed.into()))
     }
 
-    /// Takes the new id of the call `id`, if this call is the first entry of `renamed`. Later entries are not searched, because results
-    /// are expected in call order.
+    /// Takes the new id of the call `id`, if `renamed` begins with this call. Results are expected in call order.
     fn take_new_id(&mut self, id: &str) -> Option<String> {
         let is_next = self.renamed.front().is_some_and(|(from, _)| from == id);
         is_next.then(|| self.renamed.pop_front())?.map(|(_, to)| to)
@@ -454,8 +451,8 @@ fn is_paused(message: &Message) -> bool {
     matches!(message, Message::Assistant(reply) if reply.stop_reason == StopReason::Pause)
 }
 
-/// Returns whether every recipient gets a part unchanged: a text or a call, without provider data. The id and the arguments of a call are
-/// checked separately.
+/// Returns whether a part is a text or a call without provider data. Every recipient gets such a part unchanged, apart from the id and the
+/// arguments of a call.
 fn is_plain(part: &Part) -> bool {
     part.provider_data.is_none() && matches!(part.content, Content::Text(_) | Content::ToolCall(_))
 }

@@ -66,7 +66,7 @@ pub(crate) mod option {
         }
     }
 
-    /// Reads a present field as a value, even if it is null. Only an absent field is `None`.
+    /// Reads null as a value, too. Only an absent field is `None`.
     pub(crate) fn deserialize<'de, V: From<Value>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<V>, D::Error> {

@@ -1,8 +1,8 @@
 //! Encoded messages that are kept for the next request of their conversation.
 //!
-//! The next request begins with the same messages, so encoders reuse the kept text and write only the new messages. Before a text is
-//! reused, the encoder's key is compared, and the messages are compared by the [number](super::MessageList::number) of their list or, if
-//! it differs, by their addresses. A kept text holds its messages, so their addresses are not reused.
+//! The next request begins with the same messages, so encoders reuse the kept text and write only the new messages. A text is reused only
+//! if the encoder's key is equal. Its messages are recognized by the [number](super::MessageList::number) of their list, or else by their
+//! addresses. A kept text holds its messages, so their addresses are not reused.
 #![allow(dead_code, reason = "only the protocols of providers keep texts, and only an assistant forks them")]
 
 use std::any::Any;
@@ -54,7 +54,7 @@ pub(crate) struct ResumePoint {
     pub(crate) length: usize,
     /// The number of encoded items in the text before the position.
     pub(crate) items: usize,
-    /// The number of cache marks in the messages before the position, and how many of them were left out of the text.
+    /// The number of cache marks before the position. `skipped_marks` of these marks are not in the text.
     pub(crate) marks: usize,
     pub(crate) skipped_marks: usize,
     /// Whether a tool result comes directly before the position.
@@ -66,7 +66,7 @@ pub(crate) struct ResumePoint {
 pub(crate) struct KeptText {
     /// Everything on which the text depends, except the messages.
     pub(crate) key: Arc<dyn Any + Send + Sync>,
-    /// The [number](super::MessageList::number) of the list of the messages. Every list with this number begins with these messages.
+    /// The [number](super::MessageList::number) of the list. Every list with this number begins with `messages`.
     pub(crate) list: u64,
     pub(crate) messages: Vec<Arc<Message>>,
     /// The positions at which encoding can continue, in order. The last position is the end of the text.
@@ -102,7 +102,7 @@ impl KeptSlot {
         fork
     }
 
-    /// Removes the text and returns it. Until a text is put back, another request of the same conversation finds none.
+    /// Takes the text. Until a text is put back, other requests of the conversation find none.
     pub(crate) fn take(&self) -> Option<KeptText> {
         let slot = self.0.as_ref()?;
         let mut pool = lock_pool();
@@ -199,8 +199,8 @@ impl Pool {
         }
     }
 
-    /// Removes the least recently used texts until at most `max` bytes remain, and returns them. The caller must drop the texts and their
-    /// slots without a lock, because dropping a slot may lock the pool.
+    /// Removes and returns the least recently used texts, until at most `max` bytes remain. The caller must unlock the pool before it
+    /// drops the texts and slots, because dropping a slot may lock the pool.
     fn evict(&mut self, max: usize) -> Vec<(Option<KeptText>, Arc<TextSlot>)> {
         let mut evicted = Vec::new();
         while self.bytes > max

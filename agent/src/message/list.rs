@@ -32,7 +32,7 @@ pub struct MessageList {
     kept: KeptSlot,
 }
 
-/// Messages with a number. Messages are only appended, so two lists with the same number begin with the same messages.
+/// A list with a unique number. Messages are only appended, so the number identifies the beginning of the list.
 struct NumberedMessages {
     #[cfg_attr(
         not(any(feature = "anthropic", feature = "gemini", feature = "openai")),
@@ -76,8 +76,7 @@ impl MessageList {
         self.list_mut().push(message.into());
     }
 
-    /// Returns the messages. The caller must only append to them, because lists with the same [`number`](Self::number) begin with the same
-    /// messages.
+    /// Returns the messages. The caller must only append, because the [`number`](Self::number) identifies the beginning of the list.
     pub(super) fn list_mut(&mut self) -> &mut Vec<Arc<Message>> {
         &mut Arc::make_mut(&mut self.messages).messages
     }

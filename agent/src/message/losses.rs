@@ -8,7 +8,7 @@ use super::by_role::Message;
 use super::content::Content;
 use super::part::Part;
 
-/// Counts of the parts of a conversation that one model does not get, or gets only as a description in words.
+/// Counts of message parts that a model does not get, or gets only as a description in words.
 ///
 /// A [hand-off](crate::model::ModelInfo::hand_off) leaves out or rewrites parts that the model does not understand or accept. Failed
 /// replies are not counted, because no model gets them.

@@ -7,8 +7,7 @@ use super::roles::{AssistantMessage, UserMessage};
 const PINNED: &str = "pinned";
 /// The field that marks a message as a summary. Only a `ConversationView` has summaries, a conversation never has any.
 const SUMMARY: &str = "summary";
-/// The field of a reply with the estimated tokens of the system prompt and the tools in its request. The estimate of the next request is
-/// compared with them.
+/// The field of a reply that holds the estimated tokens of the system prompt and the tools in the request.
 const FRAME: &str = "request_frame";
 
 impl UserMessage {

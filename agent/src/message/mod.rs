@@ -1,8 +1,7 @@
 //! The conversation, in a form that is independent of any provider.
 //!
-//! A [`Conversation`] is a list of [`Message`]s, and a message consists of [`Part`]s. Data of a provider that has no neutral meaning
-//! (signatures, encrypted reasoning, item ids) is kept as [`ProviderData`] of its part or message, and is sent back to that provider
-//! unchanged.
+//! A [`Conversation`] is a list of [`Message`]s, and a message consists of [`Part`]s. Data that only one provider understands (signatures,
+//! encrypted reasoning, item ids) is kept as [`ProviderData`] of a part or message, and is sent back to this provider unchanged.
 //!
 //! All types are plain data with serde implementations. Part types, fields and values that this version does not know are preserved when a
 //! message is read and written again.

@@ -229,7 +229,7 @@ enum PartFields<'a> {
 }
 
 impl Content {
-    /// Returns the `type` and the fields of the serde form, or the value of an unknown part, which is written back unchanged.
+    /// Returns the `type` and the fields of the serde form. For an unknown part, returns its JSON value as the error.
     fn stored_fields(&self) -> Result<(&'static str, PartFields<'_>), &Value> {
         Ok(match self {
             Self::Text(text) => ("text", PartFields::Text { text }),

@@ -20,9 +20,9 @@ impl Conversation {
     /// Repairs the conversation so that every provider accepts it, and returns a sentence about each change, for a log. A sound
     /// conversation is not changed.
     ///
-    /// Afterwards each call of a reply that is sent (one that neither failed nor was aborted) has exactly one result, directly after the
-    /// reply and in call order. Each result belongs to a call of the reply before it, and ids are unique in a reply. A call without a
-    /// result gets one with the outcome `interrupted` and the code `lost`.
+    /// Afterwards, exactly one result for each call follows directly after a reply, in call order. Replies that failed or were aborted are
+    /// not sent, so their calls have no results. Call ids are unique in a reply. A call without a result gets a result with the outcome
+    /// `interrupted` and the code `lost`.
     ///
     /// ```
     /// use agent::message::{AssistantMessage, Conversation, Message, Part};
@@ -127,16 +127,16 @@ impl Ledger {
         ledger
     }
 
-    /// Assigns results to calls. A result belongs to the last call with the same id that comes before the result in `walk`. `selected` has
-    /// the indices of the results to assign; `None` selects all. Returns the indices of the results without a call.
+    /// Assigns results to calls. A result belongs to the last call with its id that `walk` visited before the result. Assigns only the
+    /// results at the indices `selected`, or all. Returns the indices of the results without a call.
     fn assign(
         &mut self,
         messages: &[Arc<Message>],
         walk: impl Iterator<Item = usize>,
         selected: Option<&HashSet<usize>>,
     ) -> HashSet<usize> {
-        // `last` maps each call id to the message with this id that `walk` visited last. `free` maps a message and an id to the message's
-        // calls with this id that have no result yet, in reverse order, so that `pop` returns the first call.
+        // `last` maps a call id to the last visited message with this id. `free` maps a message and an id to the calls without a result,
+        // in reverse order, so that `pop` returns the first call.
         let mut last: HashMap<&str, usize> = HashMap::new();
         let mut free: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
         let (mut claims, mut orphans) = (Vec::new(), HashSet::new());
@@ -162,7 +162,7 @@ impl Ledger {
                 }
             }
         }
-        // If several results belong to one call, the first one in the conversation counts, in both directions of `walk`.
+        // If several results belong to one call, the first one in the conversation counts, even if `walk` runs backwards.
         claims.sort_unstable();
         for (at, place, id) in claims {
             let slot = free.get_mut(&(place, id)).and_then(Vec::pop);

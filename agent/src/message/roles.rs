@@ -350,8 +350,8 @@ pub struct CustomMessage {
     /// The application's data. It is never sent to a model.
     #[serde(default, with = "json", skip_serializing_if = "Value::is_null")]
     pub data: Value,
-    /// The content for the model. If the provider accepts the role `kind` for instructions, for example `system`, the content is sent with
-    /// this role. Otherwise, it is sent as a user message. `None` sends nothing.
+    /// The content for the model. If `kind` is a role that the provider accepts for instructions, such as `system`, the content is sent
+    /// with this role. Otherwise, it is sent as a user message. `None` sends nothing.
     #[serde(default, deserialize_with = "read_some_parts", skip_serializing_if = "Option::is_none")]
     pub for_model: Option<Vec<Part>>,
     /// Data of one provider about the message. It is sent only to that provider.

@@ -60,7 +60,8 @@ impl Usage {
         Self { input, output, total: input.saturating_add(output), ..Self::default() }
     }
 
-    /// Returns the input and output tokens of the last model call behind the reply. The length of our next request is estimated from them.
+    /// Returns the input and output tokens of the provider's last model call for the reply. They are the basis to estimate the next
+    /// request.
     pub(crate) fn last_request(&self) -> (u64, u64) {
         self.last_request.as_deref().copied().unwrap_or((self.input, self.output))
     }
@@ -123,8 +124,7 @@ impl<'a> Sum<&'a Usage> for Usage {
     }
 }
 
-/// The cost of a [`Usage`], in the currency of the price list. Its fields correspond to those of the usage. A cost that the provider
-/// reported is in US dollars, and has only a `total`.
+/// The cost of a [`Usage`], in the currency of the price list. A cost that the provider reported has only a `total`, in US dollars.
 ///
 /// ```
 /// use agent::message::Cost;

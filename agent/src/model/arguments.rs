@@ -49,8 +49,8 @@ pub enum ArgumentChange {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         value: Option<Value>,
     },
-    /// The tool refuses a parameter: its value, or its key if the key is unknown or repeated. The result of the call will report these
-    /// issues.
+    /// The tool refuses a parameter, because of its value, or because its key is unknown or repeated. The result of the call will report
+    /// the same issues.
     Refused {
         /// The issues of the parameter.
         issues: Vec<String>,
@@ -62,7 +62,7 @@ impl ArgumentChange {
         match event {
             ArgumentEvent::Started { kind, .. } => Self::Started { kind: *kind },
             ArgumentEvent::Appended { fragment, .. } => Self::Appended { fragment: (*fragment).to_owned() },
-            // Objects and arrays are left out, because a nested value would be emitted again for each level around it.
+            // The event of an object or array has no value: a nested value would be emitted again for each level around it.
             ArgumentEvent::Finished { json, .. } => {
                 Self::Finished { value: (!json.starts_with(['{', '['])).then(|| read_literally(json)) }
             }
@@ -120,7 +120,7 @@ impl fmt::Debug for ArgumentChange {
     }
 }
 
-/// A reader of the arguments of a reply's calls while they arrive. The work is linear in the length of the text.
+/// Reads arguments while they arrive. The work is linear in the length of the text.
 pub(super) struct CallArguments {
     tools: Arc<[ToolDefinition]>,
     streams: BTreeMap<usize, ArgumentStream>,

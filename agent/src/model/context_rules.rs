@@ -11,18 +11,17 @@ mod tests;
 use super::tokens::{SizeCounter, TokenEstimate, TokenEstimator};
 use super::{Model, ModelRequest};
 
-/// Minimum number of tokens that clearing must save while the request is below [`ContextRules::compact_at`]. Saving less is not worth the
-/// cost, because clearing invalidates the provider's cache. Clearing must also save [`CLEARED_SHARE`] thousandths of the usable window.
+/// Minimum number of tokens that clearing results must save, because clearing invalidates the provider's cache. [`CLEARED_SHARE`] is
+/// another minimum, in thousandths of the usable window. Both apply only below [`ContextRules::compact_at`].
 const MIN_CLEARED: u64 = 4_000;
 const CLEARED_SHARE: u64 = 200;
 /// Minimum length of a result that may be cleared, in tokens.
 const MIN_RESULT: u64 = 256;
-/// Minimum number of tokens that a compaction must save, or clearing in place of a compaction, in thousandths of the usable window. If a
-/// request is too long and cannot be compacted, results are cleared even if that saves less.
+/// Minimum number of tokens that a compaction, or the clearing of results in its place, must save, in thousandths of the usable window.
 const MIN_EFFECT: u64 = 100;
 /// Target length of the messages that a compaction keeps, in thousandths of the usable window.
 const TAIL_SHARE: u64 = 250;
-/// The length to which a result is shortened if it alone exceeds the usable window, in thousandths of the usable window.
+/// Length to which a result beyond the usable window is shortened, in thousandths of the usable window.
 const SHORTENED_SHARE: u64 = 250;
 /// Maximum number of tokens that are reserved for a reply if the request has no `max_tokens`.
 const MAX_RESERVE: u64 = 32_000;
@@ -32,9 +31,9 @@ pub(crate) fn reply_reserve(max_output: Option<u64>, max_tokens: Option<u64>) ->
     max_tokens.unwrap_or_else(|| max_output.unwrap_or(MAX_RESERVE).min(MAX_RESERVE))
 }
 
-/// Rules for the [view](Conversation::view) of a conversation: when it is changed, and which content stays.
-/// [`manage_context`](crate::AssistantBuilder::manage_context) applies them to an assistant, and [`fit`](Self::fit) applies them in other
-/// loops. Both fail unless 0 < [`target`](Self::target) < [`clear_at`](Self::clear_at) ≤ [`compact_at`](Self::compact_at) < 1.
+/// Rules for shortening the [view](Conversation::view) of a conversation. [`manage_context`](crate::AssistantBuilder::manage_context)
+/// applies the rules to an assistant, and [`fit`](Self::fit) applies them in other loops. Both fail unless 0 < [`target`](Self::target) <
+/// [`clear_at`](Self::clear_at) ≤ [`compact_at`](Self::compact_at) < 1.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, model::ContextRules};
@@ -102,8 +101,8 @@ pub(crate) enum ViewDecision {
 }
 
 impl ContextRules {
-    /// Creates the default rules. Old results are cleared from 60 % of the usable window. From 80 %, results are cleared until the request
-    /// fills about 40 %, and messages are compacted if clearing is not enough. The results of the newest 3 replies with calls stay.
+    /// Creates the default rules. At 60 % of the usable window, old results are cleared. At 80 %, results are cleared until the request
+    /// fills about 40 %. If this is not enough, messages are compacted. The results of the newest 3 replies with calls stay.
     pub fn new() -> Self {
         Self {
             clear_at: 0.6,
@@ -122,15 +121,14 @@ impl ContextRules {
         self
     }
 
-    /// Sets the share of the usable window from which old messages are compacted, between 0 and 1. Default: 0.8.
+    /// Sets the share of the usable window at which old messages are summarized, between 0 and 1. Default: 0.8.
     pub fn compact_at(mut self, share: f64) -> Self {
         self.compact_at = share;
         self
     }
 
-    /// Sets the target of clearing, as a share of the usable window. When a request reaches [`compact_at`](Self::compact_at), results are
-    /// cleared until the request fills only this share. Messages are compacted only if clearing is not enough. A share below half of
-    /// [`clear_at`](Self::clear_at) counts as that half. Default: 0.4.
+    /// Sets the share of the usable window to which results are cleared when a request reaches [`compact_at`](Self::compact_at). If
+    /// clearing is not enough, messages are compacted. The share counts as at least half of [`clear_at`](Self::clear_at). Default: 0.4.
     pub fn target(mut self, share: f64) -> Self {
         self.target = share;
         self
@@ -171,10 +169,9 @@ impl ContextRules {
         self
     }
 
-    /// Lets the provider write summaries within its replies. Anthropic's API and the Responses API write a summary when a request reaches
-    /// the share of [`compact_at`](Self::compact_at). Anthropic writes no summary below 50,000 tokens. The summary is a part of the reply,
-    /// and `OpenAI` encrypts this part. Later requests to the same model begin with the summary, and another model gets the whole
-    /// conversation.
+    /// Lets the provider write a summary within its reply when a request reaches the share of [`compact_at`](Self::compact_at).
+    /// Anthropic's API and the Responses API support this. Anthropic writes no summary below 50,000 tokens, and `OpenAI` encrypts the
+    /// summary. Later requests to the same model begin with the summary. Another model gets the whole conversation.
     ///
     /// Results are still cleared by these rules, and pinned messages are sent again after the summary. With other protocols, and if a
     /// request is still too long, the model of the run writes the summary.
@@ -231,10 +228,9 @@ impl ContextRules {
         self.window
     }
 
-    /// Changes the [view](Conversation::view) of the conversation until the request, with the messages of the view, fits into the window.
-    /// Old results are cleared, and a result of the newest reply is shortened if the result on its own exceeds the window. Returns `None`
-    /// once the request fits. If these changes are not enough, returns the index before which messages have to be
-    /// [compacted](Conversation::compact).
+    /// Shortens the [view](Conversation::view) of the conversation until a request with the messages of the view fits into the window.
+    /// Clears old results, and shortens a result of the newest reply that alone exceeds the window. Returns `None` if the request then
+    /// fits, and otherwise the index before which messages have to be [compacted](Conversation::compact).
     ///
     /// ```
     /// use agent::ScriptedModel;
@@ -290,8 +286,8 @@ impl ContextRules {
                 ViewDecision::Clear { results } => view.clear(results),
                 ViewDecision::Shorten { index, bytes } => view.shorten(index, bytes),
             };
-            // `decide` chooses only results that the view accepts, so this fails only if a stored change already has the highest number.
-            // No further change can be recorded then.
+            // `decide` chooses only results that the view accepts, so this fails only if the number of a stored change cannot be
+            // increased.
             let Ok(change) = change else { return Ok(None) };
             conversation.record_view_change(change);
         }
@@ -370,8 +366,8 @@ impl ContextRules {
         ViewDecision::Clear { results }
     }
 
-    /// Returns the index before which messages are summarized: the earliest one that keeps at most `tail` tokens, or else the one that
-    /// keeps the fewest. Returns `None` if no cut is possible, or if the cut would save fewer than `saved` tokens.
+    /// Returns the index before which messages are summarized: the earliest cut that keeps at most `tail` tokens, or else the cut that
+    /// keeps the fewest tokens. Returns `None` if there is no cut, or if the cut saves fewer than `saved` tokens.
     pub(crate) fn cut(
         view: &ConversationView,
         tail: u64,
@@ -403,7 +399,7 @@ impl ContextRules {
         best.filter(|(_, kept)| sum.saturating_sub(*kept) >= saved).map(|(at, _)| at)
     }
 
-    /// Returns the decision to shorten the first result of the newest reply's calls that alone exceeds the usable window.
+    /// Returns the decision to shorten a result after the newest reply: the first that alone exceeds the usable window.
     fn shorten_newest(view: &ConversationView, usable: u64, size: SizeCounter<'_>) -> Option<ViewDecision> {
         let messages = view.conversation();
         let newest = messages.iter().rposition(|message| message.as_assistant().is_some()).unwrap_or(0);

@@ -63,7 +63,7 @@ fn a_long_conversation_fits_at_every_turn_in_few_large_steps() {
             assert!(estimate_of(&view).upper_bound() <= usable, "{usable}, {tokens}, turn {turn}");
             assert!(view.messages().iter().any(|message| message.text() == words(300)), "the pin stays");
         }
-        // Each change reclaims at least a tenth of the window, so `all` tokens allow only this many changes.
+        // Each change frees at least a tenth of the window, which limits the number of changes.
         let all = estimate_of(&ConversationView::of(&conversation)).upper_bound();
         assert!(
             changes <= all / (usable / 10) + 1,

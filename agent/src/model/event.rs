@@ -106,8 +106,8 @@ pub enum ModelEvent {
         /// The text to append.
         delta: String,
     },
-    /// A change in the arguments that follows from the latest text, if the request [asks for these
-    /// events](super::ModelRequest::argument_events). The event need not be kept, because calls are made from the complete text. In the
+    /// A change of a value in the arguments, caused by the latest delta. Emitted if the request [asks for these
+    /// events](super::ModelRequest::argument_events). Calls are made from the complete text, so the events need not be stored. In the
     /// serde form, `path`, `secret` and the change are the members of an object `argument`.
     #[serde(with = "arguments")]
     ToolCallArgument {

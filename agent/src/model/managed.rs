@@ -169,8 +169,8 @@ impl ManagedTool {
         }
     }
 
-    /// Returns a human-readable name, such as `web search`. For a tool that only one provider has, the name is the `type` of its
-    /// definition, or `another tool` if the definition has no `type`.
+    /// Returns a human-readable name, such as `web search`. For a [`ManagedTool::Other`], returns the `type` of the definition, or
+    /// `another tool` if there is no `type`.
     pub fn name(&self) -> &str {
         match self {
             Self::WebSearch { .. } => "web search",

@@ -336,8 +336,8 @@ pub struct Capabilities {
     pub audio: bool,
     /// Whether the model follows a [schema for its reply](ModelRequest::output). If not, a typed answer is requested with a tool.
     pub native_output: bool,
-    /// The dialect of the schemas for replies, or `None` if the provider accepts every schema. If the dialect cannot express the schema of
-    /// an answer, the answer is requested with a tool.
+    /// The dialect that a schema for a reply must fit, or `None` if the provider accepts every schema. If the schema of an answer does not
+    /// fit, the answer is requested with a tool.
     pub output_dialect: Option<Dialect>,
     /// Whether the provider can search the web for the model. This field and the next three apply to requests that also have tools of the
     /// application.
@@ -422,10 +422,10 @@ impl ModelInfo {
     ///
     /// * Replies that failed or were aborted, messages without content for a model, messages with unknown roles, and parts of
     ///   unknown kinds in replies are left out.
-    /// * Thinking and the provider data of parts are sent back only to the provider, protocol and model that created them. A reply that
-    ///   has no other content is left out. `Content::Opaque` parts, and the provider data of calls and of whole messages, are sent back to
-    ///   their provider over the same protocol, to any of its models. For other models, calls that the provider ran are described in a
-    ///   text.
+    /// * Thinking, and the provider data of parts, go back only to the provider, protocol and model that created them. A reply without
+    ///   other content is left out.
+    /// * `Content::Opaque` parts, and the provider data of calls and messages, go back to any model of the same provider and protocol. For
+    ///   other models, a text describes the calls that the provider ran.
     /// * Messages before the newest summary that the provider wrote for this model are left out, except pinned messages, which follow the
     ///   summary.
     /// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for a call and its result, and unique in the request.

@@ -34,8 +34,8 @@ pub struct ModelRequest {
     pub tools: Arc<[ToolDefinition]>,
     /// Tools that the provider runs.
     pub managed_tools: Vec<ManagedTool>,
-    /// Whether providers should guarantee that calls fit their schemas. This setting is for tools whose schemas allow the guarantee and
-    /// that do not set [`strict`](crate::tool::ToolOptions::strict) themselves. Arguments are checked in any case.
+    /// Whether providers should guarantee that calls fit the schemas of tools, where a schema allows this. The
+    /// [`strict`](crate::tool::ToolOptions::strict) of a tool takes precedence. Arguments are checked in any case.
     pub strict_tools: bool,
     /// Whether the examples of tools are added to their descriptions, for providers that have no field for examples.
     pub examples_in_descriptions: bool,
@@ -56,9 +56,8 @@ pub struct ModelRequest {
     /// Whether the reply has events for the values in arguments while the arguments arrive
     /// ([`ToolCallArgument`](super::ModelEvent::ToolCallArgument)).
     pub argument_events: bool,
-    /// The schema that the reply has to match. A provider client sends the schema to every model, even to one that cannot follow a schema.
-    /// For a model of this kind, an assistant offers a tool with the schema instead. An assistant also checks the answers: see
-    /// `Prompt::output_schema`.
+    /// The schema that the reply has to match. A provider client sends the schema even to a model that cannot follow schemas. An assistant
+    /// offers such a model a tool with the schema instead, and checks all answers: see `Prompt::output_schema`.
     pub output: Option<OutputSchema>,
     /// Whether the provider's prompt cache should keep the system prompt, and for how long. Messages have marks of their own:
     /// [`Part::cache`](crate::message::Part::cache).
@@ -77,9 +76,9 @@ pub struct ModelRequest {
     /// Data about the request for the provider's own reports: `user_id`, and tags of the application. If the provider has no field for
     /// some of the data, the request fails before it is sent, with the code `unsupported_metadata`.
     pub metadata: Map<String, Value>,
-    /// Settings that only one provider knows, by the name of the provider. They are added to the request body, and replace values that the
-    /// library wrote under the same keys. A null removes the value of the library. A null is sent only if the library wrote no value under
-    /// the key, or if the list `$null` contains the key.
+    /// Settings that only one provider knows, by the name of the provider. They are added to the request body, and replace the library's
+    /// values for the same keys. A null removes the library's value. If there is none, or if the list `$null` contains the key, the null
+    /// is sent.
     pub provider_options: Map<String, Value>,
 }
 
@@ -331,8 +330,8 @@ impl ModelRequest {
         self
     }
 
-    /// Sets options that only this provider knows: an object whose keys are added to the body of requests to this provider, or replace
-    /// those in it (see [`provider_options`](Self::provider_options)). Replaces earlier options for the provider.
+    /// Sets options that only this provider knows. The keys of the object are added to the body of requests to this provider, or replace
+    /// keys in the body (see [`provider_options`](Self::provider_options)). Replaces earlier options for the provider.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {

@@ -47,8 +47,8 @@ pub struct ModelStream {
     /// The events that the reader of this stream has not received yet.
     ready: VecDeque<ModelEvent>,
     arguments: Option<CallArguments>,
-    /// Set if the events come from the stream of another model. That stream fills the cell with the provider, protocol, model and
-    /// additional fields of its reply, when the reply begins, fails or is dropped.
+    /// A cell that a `Fallback` fills with the provider, protocol, model and additional fields of the chosen model's reply. `None` for any
+    /// other model.
     author: Option<Arc<OnceLock<AssistantMessage>>>,
     error: Option<ModelError>,
     #[cfg(feature = "studio")]
@@ -133,8 +133,8 @@ impl ModelStream {
         self
     }
 
-    /// Creates a reply that arrives as a whole, from a model that does not stream. The provider, api and model of the reply are taken from
-    /// `info`. If the reply names a different model, this name becomes its [`response_model`](AssistantMessage::response_model).
+    /// Creates a reply that arrives as a whole, from a model that does not stream. The provider, protocol and model come from `info`. A
+    /// different model name in the reply becomes the [`response_model`](AssistantMessage::response_model).
     ///
     /// ```
     /// use agent::message::AssistantMessage;
@@ -237,7 +237,7 @@ impl ModelStream {
         self.accumulator.into_message()
     }
 
-    /// Ends the exchange with the provider. The author is taken last, because dropping the events may set the author.
+    /// Ends the exchange with the provider. Dropping the events may set the author, so the author is taken last.
     pub(super) fn drop_events(&mut self) {
         drop(DropsQuietly(self.events.take()));
         self.take_author();

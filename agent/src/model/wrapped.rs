@@ -45,7 +45,7 @@ pub(crate) use answered_by_model;
 
 pub(super) type NextEvent = Option<Result<ModelEvent, ModelError>>;
 
-/// A reply whose events are passed on through a second [`ModelStream`], which builds the same message.
+/// A reply of an inner model. An outer [`ModelStream`] gets its events, and builds the same message.
 pub(super) struct WrappedReply {
     stream: ModelStream,
     ready: VecDeque<ModelEvent>,
@@ -73,7 +73,7 @@ impl WrappedReply {
         AssistantMessage { provider, api, model, extra, ..AssistantMessage::default() }
     }
 
-    /// Ends the exchange before the end of the reply, and returns the [`author`](Self::author).
+    /// Drops the rest of the reply, and returns the [`author`](Self::author) of the reply.
     pub(super) fn abandon(&mut self) -> AssistantMessage {
         self.stream.drop_events();
         self.author()
@@ -107,8 +107,8 @@ impl WrappedReply {
         }
     }
 
-    /// Adds an event to the events that are passed on. Deltas do not contain all fields of a part, so the finished part replaces the event
-    /// of its end. All parts are repeated before the stop event.
+    /// Queues an event for the reader. Deltas lack some fields of a part, so the whole part replaces its end event. All parts are repeated
+    /// before the stop event.
     pub(super) fn push(&mut self, event: ModelEvent) {
         let content = &self.stream.partial().content;
         match &event {

@@ -66,7 +66,7 @@ impl BodyFields {
         self.fields.insert(key.to_owned(), value);
     }
 
-    /// Sets a list. The segments are the text between the brackets of the list.
+    /// Sets a list, from the text between its brackets.
     pub(super) fn set_list(&mut self, key: &'static str, items: Vec<TextSegment>) {
         self.fields.insert(key.to_owned(), Value::Null);
         self.lists.push((key, items));

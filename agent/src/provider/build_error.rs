@@ -31,8 +31,8 @@ pub enum BuildModelError {
         /// The environment variable, or variables, that were read.
         variable: String,
     },
-    /// No address was set, the environment variable is empty or unset, and the provider has no default address, because each account has a
-    /// different one.
+    /// No address was set, and the environment variable is empty or unset. The provider has no default address, because each account has
+    /// its own.
     #[error("`{provider}` needs an address: give a base URL to the builder, or set {variable}")]
     #[non_exhaustive]
     NoAddress {

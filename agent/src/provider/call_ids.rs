@@ -14,8 +14,8 @@ pub(super) struct CallIds {
     changed: HashMap<String, String>,
 }
 
-/// The number of candidates for a new id that are tried in addition to one for each id in use, because candidates may repeat. If no
-/// candidate is free, the id is not changed.
+/// Number of additional candidates for a new id. Candidates may repeat, so one for each id in use may not be enough. If no candidate is
+/// free, the id is not changed.
 const MAX_REPEATED: usize = 1000;
 
 impl CallIds {
@@ -38,8 +38,8 @@ impl CallIds {
         })
     }
 
-    /// Assigns the ids of a conversation. `fit` proposes an id that the provider accepts: the unchanged id, if possible. The arguments of
-    /// `fit` are the id, the reply that made the call, and the number of earlier proposals for this id, which were all in use.
+    /// Assigns the ids of a conversation. `fit` proposes an id that the provider accepts, preferably the unchanged id. The arguments of
+    /// `fit` are the id, the reply that made the call, and the number of earlier proposals. An earlier proposal was already in use.
     pub(super) fn new(
         messages: &MessageList,
         fit: impl Fn(&str, Option<&AssistantMessage>, u32) -> String,
@@ -49,7 +49,7 @@ impl CallIds {
             if !known.insert(id.to_owned()) {
                 return;
             }
-            // There are more candidates than ids in use. One candidate is therefore free, unless candidates repeat.
+            // There are more candidates than ids in use, so one is free unless candidates repeat.
             let count = u32::try_from(taken.len().saturating_add(MAX_REPEATED)).unwrap_or(u32::MAX);
             let mut candidates = (0..count).map(|number| fit(id, maker, number));
             let free = candidates.find(|fitting| taken.insert(fitting.clone()));
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(unique.len(), ids.len(), "{found:?}");
         assert_eq!(sent.get("unknown"), "unknown");
 
-        // If `fit` proposes fewer ids than there are calls, the search still ends.
+        // The search for unused ids ends, even if `fit` proposes fewer ids than there are calls.
         let many: Vec<_> = (0..40).map(|n| Part::tool_call(format!("id{n}"), "f", "{}")).collect();
         let few =
             CallIds::new(&[Message::assistant(many)].into_iter().collect(), |id, _, n| digest(id, n, 1));

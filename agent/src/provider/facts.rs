@@ -252,8 +252,8 @@ fn row(provider: &str, model: &str) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.0 == provider && is_of(model, row.1))
 }
 
-/// Returns whether `model` is `family` or one of its snapshots, for example with the suffix `-20250929`, `@20251001` or `-latest`. One or
-/// two digits after the name are another version, whose facts are unknown.
+/// Returns whether `model` is `family` or one of its snapshots, for example with the suffix `-20250929`, `@20251001` or `-latest`. A
+/// suffix of one or two digits is another version, with unknown facts.
 fn is_of(model: &str, family: &str) -> bool {
     model.strip_prefix(family).is_some_and(|rest| {
         let snapshot = rest.strip_prefix(['-', '@']).is_some_and(|rest| {

@@ -86,7 +86,7 @@ pub(super) fn from_response(response: &HttpResponse<'_>, report: ErrorReport) ->
         Some("false") => Some(false),
         _ => None,
     };
-    // The status decides, not the kind of the error: timeouts, conflicts, rate limits and server errors may be retried.
+    // Timeouts, conflicts, rate limits and server errors may be retried, whatever the kind of the error.
     let by_status = (matches!(status, 408 | 409 | 429) || status >= 500).then_some(true);
     match by_header.or(report.retryable).or(by_status) {
         Some(retryable) => error.with_retryable(retryable),

@@ -69,7 +69,7 @@ pub(super) fn read<'a, T: Deserialize<'a>>(event: &SseEvent<'a>) -> Option<T> {
     serde_json::from_str::<Object<T>>(event.data).ok().map(|object| object.0)
 }
 
-/// Returns whether the text of a [`RawValue`](serde_json::value::RawValue) is certain to parse later. In a raw value, `serde_json` does
+/// Returns whether a [`RawValue`](serde_json::value::RawValue) with this text certainly parses later. In a raw value, `serde_json` does
 /// not check the depth, the size of numbers, or all escapes.
 pub(super) fn is_simple_json(text: &str) -> bool {
     const MAX_DEPTH: usize = 8;

@@ -56,8 +56,8 @@ impl fmt::Display for UnsupportedPart {
     }
 }
 
-/// Replaces each part of a result that the protocol does not accept with a description. If the part made the request fail instead, the
-/// conversation could not continue.
+/// Replaces the parts of a result that the protocol does not accept by descriptions. With an error instead, the conversation could not
+/// continue.
 pub(super) fn describe_unsupported<'p, W>(
     parts: &'p [Part],
     protocol: &str,
@@ -122,7 +122,7 @@ pub(super) fn check_media<'m>(
     Ok(Cow::Owned(Media { mime_type: mime, ..media.clone() }))
 }
 
-/// Returns the text of a document, which every protocol accepts, or `None` if the document is not a text in memory.
+/// Returns the text of a document, or `None` if the document is not a text in memory.
 pub(super) fn document_text(media: &Media) -> Option<&str> {
     let MediaSource::Data(bytes) = &media.source else { return None };
     if is_text(&media_type(media)?) { str::from_utf8(bytes).ok() } else { None }

@@ -64,16 +64,15 @@ pub(super) fn cost(usage: &Value) -> Option<Cost> {
     Some(Cost { total, ..Cost::default() })
 }
 
-/// The origin of JSON that is read: a recorded request, or a reply. In a request, even empty provider data has a meaning: the part was an
-/// object in a list, not a plain string.
+/// The origin of parsed JSON. In a request, empty provider data marks a part that was an object instead of a plain string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JsonSource {
     Reply,
     Request,
 }
 
-/// Adds to a part, as provider data, the fields of its object that were not read. If there are none, a part of a request gets empty
-/// provider data, and a part of a reply gets none.
+/// Adds the fields that were not read to a part, as provider data. If there are none, a part of a request gets empty provider data, and a
+/// part of a reply gets none.
 pub(super) fn with_rest(part: Part, provider: &str, rest: JsonObject, source: JsonSource) -> Part {
     if rest.is_empty() && source == JsonSource::Reply {
         part
@@ -98,7 +97,7 @@ pub(super) fn add_rest(object: &mut JsonObject, rest: Option<&Value>) {
 /// The key in a reply's provider data that marks the first message of a recorded request.
 const FIRST: &str = "first";
 
-/// Records that a request begins with the assistant, so that the encoder does not put [`OPENING`] before it.
+/// Marks a request that begins with the assistant, so that the encoder does not add [`OPENING`].
 pub(super) fn mark_assistant_first(messages: &mut [Message], provider: &str) {
     if let Some(Message::Assistant(reply)) = messages.first_mut() {
         let data = reply
@@ -116,8 +115,8 @@ pub(super) fn is_assistant_first(messages: &MessageList, provider: &str) -> bool
     data.is_some_and(|data| data.get(FIRST).is_some())
 }
 
-/// Sets the protocol in the provider data of messages that were read from a request, because this data must not be sent over another
-/// protocol. Replies also get the provider, the protocol and the model.
+/// Sets the protocol in the provider data of messages from a request, so that the data is not sent over another protocol. Also sets the
+/// provider, the protocol and the model of each reply.
 pub(super) fn name_protocol(messages: &mut [Message], provider: &str, api: &str, model: &str) {
     fn data(data: &mut Option<Box<ProviderData>>, api: &str) {
         if let Some(data) = data {
@@ -195,8 +194,8 @@ pub(super) fn media_from_url(url: &str) -> Media {
 /// The option whose value lists the keys that are sent as null.
 const NULLS: &str = "$null";
 
-/// Adds the caller's options for this provider to a body. An option replaces the existing value of its key. An option with the value null
-/// removes an existing key. If the key does not exist, or if `$null` lists the key, null itself is sent.
+/// Adds the caller's options for this provider to a body. An option replaces a field of the body, and null removes the field. Null itself
+/// is sent for a key that the body lacks, or that `$null` lists.
 pub(super) fn add_options(body: &mut JsonObject, options: Option<&Value>) {
     let Some(options) = options.and_then(Value::as_object) else { return };
     for (key, value) in options.iter().filter(|(key, _)| *key != NULLS) {
@@ -218,7 +217,7 @@ fn set_nulls(body: &mut JsonObject, options: &JsonObject) {
     }
 }
 
-/// Adds a key to `$null`: null is sent for the key, although the encoder writes another value.
+/// Adds a key to `$null`, the list of keys that are sent as null.
 fn record_null(options: &mut JsonObject, key: &str) {
     match options.get_mut(NULLS) {
         Some(Value::Array(nulls)) => nulls.push(key.into()),
@@ -228,8 +227,8 @@ fn record_null(options: &mut JsonObject, key: &str) {
     }
 }
 
-/// Returns the options with which [`add_options`] turns `encoded` into `given`, or `None` if no options are needed. Differences in the
-/// list under the key `messages` are ignored, because messages are kept only as [`Message`]s.
+/// Returns the options with which [`add_options`] turns `encoded` into `given`, or `None` if no options are needed. The lists under the
+/// key `messages` are not compared, because messages are kept as [`Message`]s.
 pub(super) fn options_for(given: &JsonObject, encoded: &JsonObject, messages: &str) -> Option<Value> {
     let mut options = JsonObject::new();
     for (key, value) in given {

@@ -143,9 +143,9 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         Vec::new()
     }
 
-    /// Parses a request body of this protocol into the model's name and a [`ModelRequest`]. Keys that a [`ModelRequest`] does not have are
-    /// in the provider options, under `provider`, so that [`encode`](Self::encode) produces the same body again. Only the inspection of
-    /// recorded requests uses this method (feature `testing`); runs do not.
+    /// Parses a request body of this protocol into the model's name and a [`ModelRequest`]. Other keys of the body become provider
+    /// options, under `provider`, so that [`encode`](Self::encode) produces the same body again. The method is for the inspection of
+    /// recorded requests (feature `testing`); runs do not use it.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -244,12 +244,11 @@ pub trait Decoder: Send {
         let _ = out;
     }
 
-    /// Returns whether the reply reported how it ended. If so, at most its usage is missing, so a connection that breaks is no longer an
-    /// error.
+    /// Returns whether the reply reported how it ended. A broken connection is then no error, because at most the usage is missing.
     fn has_ended(&self) -> bool;
 
-    /// Returns whether the stream is complete, so that the rest of the response need not be awaited. By default, returns `false`, and the
-    /// response is read to its end.
+    /// Returns whether the stream is complete, so that the rest of the response is not awaited. By default, returns `false`: the response
+    /// is read to its end.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -344,8 +343,8 @@ impl HttpRequest {
         self.body.value()
     }
 
-    /// Turns this request into one about its input, for example to count tokens, with another path and only `fields` of the body. The
-    /// `accept` header is removed, because the response is not a stream.
+    /// Returns a request about the input of this request, such as a token count, with another path and only `fields` of the body. The
+    /// response is not a stream, so the `accept` header is removed.
     #[cfg(any(feature = "anthropic", feature = "openai", feature = "gemini"))]
     pub(super) fn about_input(mut self, path: impl Into<String>, fields: &[&str]) -> Self {
         let mut body = self.json();
@@ -362,8 +361,8 @@ impl HttpRequest {
         self
     }
 
-    /// Returns the whole URL. Segments that end the base URL and also begin the path are written only once. The base URL may therefore end
-    /// in the version, or be the endpoint itself. A query of the base URL is moved to the end of the whole URL.
+    /// Returns the whole URL. The base URL may already end in the beginning of the path, such as the version, or in the whole path. A
+    /// query of the base URL is moved to the end of the whole URL.
     ///
     /// ```
     /// use agent::provider::HttpRequest;

@@ -32,7 +32,7 @@ fn quota_left(response: &HttpResponse<'_>, names: &str, now: SystemTime) -> Opti
     match limit {
         // Azure reports a limit of -1 or 0 if there is no limit, so the number of remaining requests or tokens has no meaning.
         Some(None) => return None,
-        // Zero remaining requests or tokens, without a limit and a time, do not mean that a limit is exhausted.
+        // Without a limit and a time, "0 remaining" does not mean that a limit is exhausted.
         None if left == 0 && reset.is_none() => return None,
         _ => {}
     }

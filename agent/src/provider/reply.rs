@@ -188,8 +188,7 @@ impl ReplyReader {
         }
         let last = self.decode_last_event(out);
         let result = match (&self.form, last) {
-            // If the last event of the stream cannot be parsed, the event was cut. If the reply is incomplete without this event, a retry
-            // may receive the whole event.
+            // If the last event cannot be parsed, it was cut. If the reply is incomplete without this event, a retry may help.
             (BodyForm::Stream(_), Err(error)) if error.kind() == ModelErrorKind::Protocol => {
                 self.decoder.finish(out).map_err(|_| error.with_retryable(true))
             }
@@ -220,8 +219,8 @@ impl ReplyReader {
     /// ```
     ///
     /// # Errors
-    /// Returns `reason`, unless the reply is complete or the provider reported an error. For a response with an error status, returns the
-    /// error that its status and the start of its body describe, with `reason` as its source.
+    /// Returns the error that the provider reported, or else `reason`, unless the reply is complete. For an error status, returns the
+    /// error that the status and the start of the body describe, with `reason` as its source.
     pub fn break_off(
         mut self,
         protocol: &dyn Protocol,
@@ -231,8 +230,8 @@ impl ReplyReader {
         if !is_success(self.status) {
             return self.finish(protocol, out).map_err(|error| error.with_source(reason));
         }
-        // If the last event cannot be parsed, the event was cut, so the parse error is ignored. An error that the provider reported takes
-        // precedence over `reason`.
+        // A parse error of the last event is ignored, because the event was probably cut. An error that the provider reported is returned
+        // instead of `reason`.
         let reported =
             self.decode_last_event(out).err().filter(|error| error.kind() != ModelErrorKind::Protocol);
         let result = match (&self.form, reported) {

@@ -30,8 +30,7 @@ pub(super) fn has_strict_tools(request: &ModelRequest) -> bool {
     request.tools.iter().any(|tool| tool.strict().unwrap_or(is_asked))
 }
 
-/// Returns the examples that a model may see, without secrets. Leaves out examples that are invalid, or become invalid without their
-/// secrets.
+/// Returns the examples without their secrets. Leaves out examples that are then invalid.
 pub(super) fn examples(tool: &ToolDefinition) -> Vec<Value> {
     let shown = |example: &Value| {
         let example = without_secrets(tool, example)?;

@@ -26,7 +26,7 @@ pub(super) struct WireRules {
     pub(super) foreign_media: ForeignMedia,
 }
 
-/// The turns that are added to a previous message with results, instead of starting a message.
+/// The turns that join an earlier message of results instead of starting their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TurnJoining {
     Never,
@@ -34,8 +34,8 @@ pub(super) enum TurnJoining {
     ResultsAndUser,
 }
 
-/// The position at which the media of a result are sent. The functions get a part and the name of the provider, and return whether the
-/// part has to be moved there.
+/// The position at which the media of a result are sent. A variant's function gets a part and the provider's name, and returns whether the
+/// part is moved there.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ResultMedia {
     /// Among the texts.
@@ -48,7 +48,7 @@ pub(super) enum ResultMedia {
     AfterIfFailed(fn(&Part, &str) -> bool),
 }
 
-/// The position at which the media of other providers' replies are sent. Most protocols accept no media in messages of the assistant.
+/// The place for media of other providers' replies. Most protocols accept no media in messages of the assistant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ForeignMedia {
     /// In the message of the assistant.
@@ -67,7 +67,7 @@ pub(super) struct WireTurn<'a> {
     pub(super) data: Option<&'a Value>,
     /// Whether the turn is added to the previous message, if the protocol joins turns.
     pub(super) joins: bool,
-    /// The position before the turn, if a later request can continue encoding there. `None` if the turn joins a message or is a result.
+    /// The position before the turn, where a later request can continue. `None` if the turn joins a message or is a result.
     pub(super) start: Option<TurnBoundary>,
 }
 
@@ -103,7 +103,7 @@ pub(super) struct WireResult<'a> {
     pub(super) call_id: &'a str,
     /// The parts of the result, except media that are sent in another field or message.
     pub(super) parts: Cow<'a, [Part]>,
-    /// The encoded media for the separate field of the result ([`ResultMedia::Beside`]).
+    /// The encoded media that are sent in a field of their own ([`ResultMedia::Beside`]).
     pub(super) media: Vec<Value>,
     /// Whether media of this result are sent in a message of the user after the results of the turn.
     pub(super) has_media_after: bool,
@@ -180,8 +180,8 @@ impl<'a> TurnShaper<'a> {
         Ok(turns)
     }
 
-    /// Returns whether a turn is added to the previous message, which must not be a reply. In a turn that was parsed from a request, the
-    /// provider data `joined` or `apart` decides.
+    /// Returns whether a turn is added to the previous message, if that is not a reply. In the data of a parsed turn, `joined` or `apart`
+    /// decides.
     fn joins(&self, content: &TurnContent<'_>, data: Option<&Value>, after_result: bool) -> bool {
         let is_candidate = match (self.rules.joining, content) {
             (TurnJoining::Never, _) | (_, TurnContent::Reply { .. } | TurnContent::Media(_)) => return false,
@@ -263,8 +263,8 @@ pub(super) fn write_parts(
     written.map(|part| part.map_err(|unsupported| unsupported.to_error(rules.protocol))).collect()
 }
 
-/// Returns the texts of a message that has only texts, without data of this provider and without cache marks. This frequent case is
-/// written without JSON values. Returns `None` for any other message.
+/// Returns the texts of a message with only texts. Returns `None` for any other message, and for texts with cache marks or data of this
+/// provider. The frequent case of only texts is written without JSON values.
 pub(super) fn plain_texts<'p>(parts: &'p [Part], provider: &str) -> Option<Vec<&'p str>> {
     let plain = |part: &'p Part| {
         part.as_text().filter(|_| part.provider_data_of(provider).is_none() && part.cache.is_none())
@@ -272,8 +272,8 @@ pub(super) fn plain_texts<'p>(parts: &'p [Part], provider: &str) -> Option<Vec<&
     if parts.is_empty() || writes_values_only() { None } else { parts.iter().map(plain).collect() }
 }
 
-/// Returns whether a reply consists only of texts, calls, and thoughts that are not sent, without cache marks or data of this provider.
-/// This frequent case is written without JSON values.
+/// Returns whether a reply has only texts, calls and thinking, and no cache marks or data of this provider. This frequent case is written
+/// without JSON values.
 pub(super) fn is_plain_reply(message: &AssistantMessage, data: Option<&Value>, provider: &str) -> bool {
     let is_plain = |part: &Part| {
         matches!(part.content, Content::Text(_) | Content::ToolCall(_) | Content::Thinking { .. })

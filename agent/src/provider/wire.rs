@@ -17,12 +17,11 @@ use crate::message::{AssistantMessage, MessageList};
 /// The text of a conversation's last request is kept, because the next request usually begins with the same messages. Only the messages
 /// after the kept text are written.
 ///
-/// An item is one message as the provider receives it. It can contain several turns, such as the results of several calls, so later turns
-/// can join the last item. An item in the kept text cannot be changed. If a turn joins it, the encoder continues from an
-/// [earlier](Self::rewind) position.
+/// An item is one message as the provider receives it. Later turns can join the last item, for example the results of further calls. Kept
+/// text cannot be changed, so if a turn joins an item in it, the encoder continues from an [earlier](Self::rewind) position.
 pub(super) struct WireList<'a> {
     messages: &'a MessageList,
-    /// The key of an item's list of blocks or parts. Turns that join the item are added to this list.
+    /// The key of an item's list of blocks or parts, to which joining turns are added.
     content: &'static str,
     kept: KeptText,
     stable: usize,
@@ -37,16 +36,15 @@ pub(super) struct WireList<'a> {
 enum LastItem {
     /// The last item is in the kept text, or the list is empty.
     Kept,
-    /// The last item is at the end of `text`. If turns can join the item, the text ends with `]}`, which closes the item's list and the
-    /// item.
+    /// The last item is at the end of `text`. With `can_grow`, turns can join the item. The text then ends with `]}`: the ends of the
+    /// item's list and of the item.
     Written {
         can_grow: bool,
     },
     Open(Value),
 }
 
-/// Counts of cache marks: seen, left out so far, and to leave out. A request may have only a limited number of marks, so the first ones
-/// are left out.
+/// Counts of cache marks. A request may have only a limited number of marks, so the first `skip` marks are left out.
 #[derive(Clone, Copy, Default)]
 struct CacheMarks {
     seen: usize,
@@ -101,7 +99,7 @@ impl<'a> WireList<'a> {
             known.iter().zip(&**messages).take_while(|(one, other)| Arc::ptr_eq(one, other)).count()
         };
         list.kept.list = messages.number();
-        // The last message is always written again, because its text may depend on its position at the end.
+        // The text of the last message may depend on its position, so it is always written again.
         let limit = same.min(stable).min(messages.len().saturating_sub(1));
         list.marks.skip = list.kept.points.last().map_or(0, |point| point.skipped_marks);
         list.resume(|point| point.messages <= limit);
@@ -110,7 +108,7 @@ impl<'a> WireList<'a> {
 
     /// Continues from the last kept position that fits, or from the beginning if none fits.
     fn resume(&mut self, fits: impl Fn(&ResumePoint) -> bool) {
-        // Encoding cannot continue directly before a result, because media of earlier results may have to be written after that result.
+        // Encoding never continues directly before a result, because media of earlier results may be written after this result.
         let is_open = |point: &ResumePoint| {
             self.messages.get(point.messages).is_some_and(|next| next.as_tool_result().is_some())
         };
@@ -154,8 +152,8 @@ impl<'a> WireList<'a> {
         self.resume(|point| point.messages < now);
     }
 
-    /// Leaves out the first cache marks if there are more than `max`. Returns the number of marks that are left out, or `None` if the turns
-    /// from [`start`](Self::start) have to be written again.
+    /// Leaves out the first cache marks if there are more than `max`. Returns the number of omitted marks, or `None` if turns have to be
+    /// written again from [`start`](Self::start).
     pub(super) fn limit_marks(&mut self, max: usize) -> Option<usize> {
         self.close();
         let skip = self.marks.seen.saturating_sub(max);
@@ -186,8 +184,8 @@ impl<'a> WireList<'a> {
         self.last = LastItem::Open(item);
     }
 
-    /// Appends an item as text. If `can_grow` is true, turns can join the item, and its last field must be its non-empty list of blocks or
-    /// parts.
+    /// Appends an item as text. If `can_grow` is true, later blocks or parts can be added to the item. Its last field must then be the
+    /// non-empty list of them.
     pub(super) fn push_text(
         &mut self,
         start: Option<TurnBoundary>,
@@ -268,7 +266,7 @@ impl<'a> WireList<'a> {
         }
     }
 
-    /// Returns the text of all items, and keeps the text up to the last position at which encoding can continue.
+    /// Returns the text of all items. The text up to the last point is kept, so that the next request can continue there.
     pub(super) fn finish(mut self) -> Vec<TextSegment> {
         self.close();
         let Self { messages, mut kept, resumed, text, points, .. } = self;

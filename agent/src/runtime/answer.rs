@@ -50,10 +50,10 @@ impl Prompt {
     /// Asks for an answer of type `T`, which is the [`value`](RunOutput::value) of the output.
     ///
     /// If the assistant's model has structured output and can express the schema, the model receives the schema. Otherwise, it receives a
-    /// tool whose arguments are the answer. In both cases the answer is parsed like the arguments of a tool. An answer that does not fit is
-    /// sent back with a report, up to [`max_retries`](super::AssistantBuilder::max_retries) times, like refused arguments of a tool. If the
-    /// last answer does not fit either, or if the schema of `T` cannot be used, the prompt fails with [`RunError::Output`]. If the run is
-    /// suspended, the prompt fails with [`RunError::Suspended`].
+    /// tool whose arguments are the answer. In both cases the answer is parsed like the arguments of a tool. An answer that does not fit
+    /// is sent back with a report, up to [`max_retries`](super::AssistantBuilder::max_retries) times. The prompt fails with
+    /// [`RunError::Output`] if the last answer does not fit, or if the schema of `T` cannot be used. It fails with [`RunError::Suspended`]
+    /// if the run is suspended.
     ///
     /// ```
     /// use agent::model::reply;

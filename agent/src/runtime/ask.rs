@@ -60,8 +60,8 @@ struct BudgetedReply {
 }
 
 impl ReplyStream {
-    /// Polls for the next event. Returns `None` at the end of the reply. If the model ignores the cancellation of the run, an error ends
-    /// the reply. The function is not `async`, because a future would move the large event an additional time.
+    /// Polls for the next event. Returns `None` at the end of the reply. Returns an error if the model ignores a cancellation. The
+    /// function is not `async`, because a future would move the large event once more.
     pub(super) fn poll_event(
         &mut self,
         cx: &mut Context<'_>,
@@ -193,8 +193,8 @@ impl Performer {
             Err(error) => (Some(vec![Err(error)]), None),
         };
         let start = || match first {
-            // With budgets, the stream is empty until `poll_budgets` sends the request and replaces the stream. If the budgets cannot be
-            // used, the stream has only the error.
+            // With budgets, the stream is empty until `poll_budgets` sends the request. If the budgets cannot be used, the stream is only
+            // the error.
             Some(events) => ModelStream::from_events(&step, model.info(), events),
             None => model.stream(&step, request),
         };

@@ -85,7 +85,7 @@ pub(super) struct AssistantRun {
     pub(super) run: SharedLoop,
     pub(super) cancel: CancelToken,
     pub(super) growing: Option<GrowingReply>,
-    /// The function that copies the run with its sub-agents. `None` until the run has had a sub-agent.
+    /// Copies the run with its sub-agents. `None` until the run has had a sub-agent.
     pub(super) copy_tree: Option<Arc<dyn Fn() -> AgentLoop + Send + Sync>>,
 }
 

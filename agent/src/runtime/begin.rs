@@ -58,8 +58,7 @@ impl RunStart {
         Some(turn)
     }
 
-    /// Adds the serialized state of the run to the context. A resumed run keeps a stored value, unless the prompt gives a value of the
-    /// same type.
+    /// Adds the serialized state of the run to the context. A value of the prompt replaces the stored value of the same type.
     pub(super) fn add_state(
         &self,
         given: RunState,
@@ -97,7 +96,7 @@ pub(super) struct StartedRun {
     pub(super) taken: Vec<QueuedMessage>,
     /// The decisions and results with which the run resumes. `None` if the run is new.
     pub(super) resumption: Option<Resumption>,
-    /// Whether calls that were checked before the run was resumed must be checked again.
+    /// Whether calls that passed their checks before a pause must be checked again.
     pub(super) checks_again: bool,
     /// The number of messages from before this run began or was resumed. Their calls are not recorded again.
     pub(super) seen: usize,
@@ -261,7 +260,6 @@ impl Assistant {
 }
 
 impl AssistantState {
-    /// Makes a stored or suspended run the active run, under the rules of this assistant.
     #[expect(clippy::too_many_arguments, reason = "the parts of a started run")]
     fn resume_run(
         &mut self,

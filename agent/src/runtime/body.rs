@@ -19,7 +19,7 @@ use crate::tool::{
     value::Tool,
 };
 
-/// A call that may run, with the values that it needs from its run. Stores and caches wrap this type, so it depends on neither.
+/// A call that may run, with the values that it needs from its run.
 pub(super) struct CallBody {
     pub(super) config: Arc<Config>,
     pub(super) key: StepKey,
@@ -58,8 +58,8 @@ impl CallBody {
         Self { config, key, call, context, max_attempts, reply, checked, continues_child, begun }
     }
 
-    /// Checks the arguments, unless they were checked when the call was prepared. If neither hooks nor the caller (`is_read`) read the
-    /// arguments, the tool checks them itself when it runs.
+    /// Checks the arguments, unless this is already done. If neither hooks nor the caller (`is_read`) read the arguments, the tool checks
+    /// them when it runs.
     pub(super) fn check(&mut self, is_read: bool) {
         let checked = self.checked.take().filter(|checked| checked.is_of(&self.call));
         self.checked = match checked {

@@ -390,8 +390,8 @@ impl AssistantBuilder {
     /// if tool, arguments, session and source are the same. The option `cache` of a tool takes precedence. Results of tools that are
     /// neither `read_only` nor `idempotent` are cached only with `cache = true`.
     ///
-    /// A cached result is used only after hooks and approvals let the call run. If a prompt has its own [state](super::Prompt::with_state),
-    /// results are cached and used only without hooks, and only for tools that cannot read that state. Durable runs cache no results.
+    /// A cached result is used only after hooks and approvals let the call run. A prompt with its own [state](super::Prompt::with_state)
+    /// uses the cache only for tools that cannot read that state, and only if there are no hooks. Durable runs cache no results.
     /// [`Assistant::uncached_tools`] lists the tools whose results are not cached, and [`build`](Self::build) logs them.
     pub fn cache_results(mut self) -> Self {
         self.cache = true;
@@ -415,13 +415,11 @@ impl AssistantBuilder {
     }
 
     /// Writes results that are too long for the conversation to files in this folder. The model reads the files in parts with the tool
-    /// `read_result`, which this option adds. A file is deleted once the assistant that wrote it and all its later [forks](Assistant::fork)
-    /// were dropped or [reset](Assistant::reset). The files of a killed process stay. If the conversation names a result whose file was
-    /// deleted, the tool reports that.
+    /// `read_result`, which this option adds. A file is deleted when the assistant that wrote it and all its later
+    /// [forks](Assistant::fork) were dropped or [reset](Assistant::reset). The files of a killed process stay.
     ///
-    /// Only the owner can access the files (mode 0600), and the folder if this option creates it (mode 0700). The tool reads the results of
-    /// this assistant, the results of assistants that it was forked from, and results that its conversation names. The tool reads no other
-    /// files in the folder, and follows no links.
+    /// Only the owner can access the files (mode 0600), and the folder if this option creates it (mode 0700). The tool reads only the
+    /// results of this assistant, of the assistants that it was forked from, and results that its conversation names. It follows no links.
     pub fn spill_results(mut self, folder: impl Into<PathBuf>) -> Self {
         self.spill = Some(SpillFolder::new(folder.into()));
         self
@@ -462,9 +460,9 @@ impl AssistantBuilder {
     ///
     /// # Errors
     /// Fails with all problems of the tools and their state, for example two tools with the same name, missing state, or two state values
-    /// of one type. Also fails if two types of serialized state, or two models, have the same name. Also fails if the schema for answers
-    /// cannot be compiled, or if the approval keys, a [budget](Self::budget) or the [rules of the context window](Self::manage_context)
-    /// cannot be used.
+    /// of one type. Fails if two types of serialized state, or two models, have the same name. Fails if the schema for answers cannot be
+    /// compiled, or if the approval keys, a [budget](Self::budget) or the [rules of the context window](Self::manage_context) cannot be
+    /// used.
     pub fn build(mut self) -> Result<Assistant, BuildError> {
         let signer = self.approval_keys.signer()?;
         if let Some(name) = self.state_names_twice {

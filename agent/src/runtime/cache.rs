@@ -22,11 +22,11 @@ const MAX_RESULTS: usize = 1024;
 
 /// Completed results of tools, which several assistants can share. A clone is a handle to the same results.
 ///
-/// An assistant reuses a result for a call with the same tool name, parameters, arguments, session and source, once its own hooks and
-/// approvals have let the call run. State is compared, too: two assistants share results of a tool that reads state only if they have the
-/// same value, added as one `Arc` with [`shared_state`](super::AssistantBuilder::shared_state). An assistant with [hooks](super::Hooks)
-/// shares results only with its [forks](super::Assistant::fork), because a hook may have changed the results. Values that a tool captured,
-/// and statics that it reads, are not compared: share a cache only between assistants whose tools of the same name do the same.
+/// An assistant reuses the result of a call with the same tool name, parameters, arguments, session and source, after its own hooks and
+/// approvals have allowed the new call. If the tool reads state, both assistants must have the same state, added as one `Arc` with
+/// [`shared_state`](super::AssistantBuilder::shared_state). An assistant with [hooks](super::Hooks) shares results only with its
+/// [forks](super::Assistant::fork), because a hook may have changed the results. Values that a tool captured and statics that it reads are
+/// not compared. Therefore, share a cache only between assistants whose tools of the same name do the same.
 ///
 /// A cache holds up to 1,024 results; the oldest is dropped first.
 ///

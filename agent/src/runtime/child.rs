@@ -86,22 +86,24 @@ impl Assistant {
     /// Makes the assistant a tool. Each call runs a [fork](Self::fork) with a conversation of its own, and the answer of that run is the
     /// result of the call. The model gives the `task` as text, unless [`input`](ChildTool::input) sets other arguments.
     ///
-    /// The run of a call is a child of the run that makes the call, its parent. The child is cancelled and dropped with the parent, and the
-    /// tools of the child get the state and the source of the parent. The events of the child reach the parent's listeners with their
-    /// [path](crate::Event::path). The tokens, requests and calls of the child count against the parent's limits. If the child is
-    /// suspended, the parent is suspended, too. The requests of all runs are in [one suspended run](super::SuspendedRun), and resuming it
-    /// continues each run where it stopped. If the parent has a [session](super::AssistantBuilder::session), each child has a session of
-    /// its own, and continues after a crash.
+    /// The run of a call is a child, and the run that makes the call is its parent. Cancelling or dropping the parent does the same to the
+    /// child. The child's tools get the parent's state and source. The parent's listeners get the child's events, with their
+    /// [path](crate::Event::path). The child's tokens, requests and calls count against the parent's limits. A suspended child suspends
+    /// the parent, too: [one suspended run](super::SuspendedRun) has the requests of all runs, and resuming it continues each run. If the
+    /// parent has a [session](super::AssistantBuilder::session), each child has its own session, and continues after a crash.
     ///
     /// The child has the assistant's own system prompt, model, tools, hooks, limits and approval rules. If the assistant has no function
     /// that [decides on calls](super::AssistantBuilder::on_approval) or [answers questions](super::AssistantBuilder::on_question), the
     /// function of the parent is used. The store is always the parent's. Declare the state that the tools take from the parent with
     /// [`state_per_prompt`](super::AssistantBuilder::state_per_prompt).
     ///
-    /// If the child fails, its call fails with the code `child_failed`, or with `store` if the store failed. If the child reaches a limit,
-    /// or if the parent may start no more children, the code is `limit`; if the parent is at the maximum depth, it is `depth_limit`. A
-    /// call outside of a run, for example by an MCP client, fails with the code `needs_decision` if its run would have to wait for a
-    /// decision.
+    /// The call fails with one of these codes:
+    /// - `child_failed`: the child failed.
+    /// - `store`: the store failed.
+    /// - `limit`: the child reached a limit, or the parent may start no more children.
+    /// - `depth_limit`: the parent is at the maximum depth.
+    /// - `needs_decision`: the run would have to wait for a decision, but the call was made outside of a run, for example by an MCP
+    ///   client.
     ///
     /// On a [durable engine](crate::guide::durable), each call is a workflow of its own. A time limit of the tool counts the time that the
     /// steps of the child take, but not the time in which the child waits.
@@ -337,7 +339,7 @@ impl ChildBody {
         }
     }
 
-    /// Returns the outcome of a child whose end was stored before the end of its call, and counts the amounts that the child spent.
+    /// Returns the outcome of a child whose end is stored, although its call has no stored end. Also counts its spent amounts.
     fn stored_outcome(&self, assistant: &Assistant, ended: &EndedRun, call: &ChildCall) -> ToolOutcome {
         let conversation = assistant.messages();
         let added = conversation.shared().get(ended.from..).unwrap_or_default();
@@ -464,8 +466,8 @@ pub(super) fn did_fail(error: impl fmt::Display) -> ToolOutcome {
 pub(super) fn failure(error: RunError) -> ToolOutcome {
     match error {
         RunError::Limit(reached) => did_not_finish(reached),
-        // A failed reply records only the message of the error. The outcome is made from the message, so that it is the same after a crash
-        // and on a durable engine, where only the reply is left.
+        // After a crash and on a durable engine, only the failed reply is left, with the message of the error. So the outcome is always
+        // made from the message.
         RunError::Model(error) => did_fail(error.message()),
         RunError::Request { message } => did_fail(message),
         RunError::Aborted { reason } => ToolOutcome::aborted(&reason),

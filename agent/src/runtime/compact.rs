@@ -8,7 +8,7 @@ use crate::message::{ConversationView, Usage};
 use crate::model::{ContextRules, SizeCounter};
 use crate::tool::context::ToolContext;
 
-/// The newest messages, up to the tokens of the next request divided by this number, are not summarized.
+/// The newest messages are not summarized, up to 1/`TAIL` of the tokens of the next request.
 const TAIL: u64 = 4;
 
 /// The result of a [compaction](Assistant::compact).

@@ -40,8 +40,8 @@ pub(super) struct Config {
     pub(super) registry: Registry,
     pub(super) state_types: StateTypes,
     pub(super) rules: Arc<LoopConfig>,
-    /// The maximum number of times in a row that an answer is continued if its token limit cut it. Structured output is not continued: its
-    /// request is made again.
+    /// Maximum number of successive continuations of an answer that the token limit cut. For structured output, the request is made again
+    /// instead.
     pub(super) continue_length: u32,
     pub(super) hooks: Vec<Arc<dyn Hooks>>,
     pub(super) approver: Option<Approver>,
@@ -80,7 +80,7 @@ pub(super) struct Config {
     pub(super) may_switch: bool,
     /// Access to the store that records calls and sessions.
     pub(super) keeper: Option<Arc<StoreAccess>>,
-    /// Whether any tool has a function that shows its stored results in another form.
+    /// Whether any tool has a function that formats its stored results.
     pub(super) formats_results: bool,
     pub(super) meters: Vec<Meter>,
     pub(super) chunk_meters: Vec<ChunkMeter>,
@@ -149,8 +149,8 @@ impl Config {
     /// depend on that state is not cached.
     pub(super) fn can_cache(&self, tool: &Tool, context: &ToolContext) -> bool {
         let policy = tool.policy();
-        // Another prompt may have a different tool with the same name and schema, so results of a prompt's tool are not cached. Results of
-        // a `once` tool are cached only if the tool itself sets `cache`.
+        // Results of a prompt's own tools are not cached: another prompt may have a different tool with the same name and schema. Results
+        // of a `once` tool are cached only if the tool sets `cache`.
         let is_of_prompt =
             self.rules.tools.get(tool.definition().name()).is_some_and(|entry| entry.of_prompt);
         !is_of_prompt
@@ -211,15 +211,14 @@ impl Config {
         !self.choosers.is_empty()
     }
 
-    /// Returns whether a turn may do more than send the whole conversation once: replace old messages, let hooks choose the model or the
-    /// tools, or repeat the request.
+    /// Returns whether a turn may replace old messages, let hooks choose the model or the tools, or repeat the request.
     pub(super) fn prepares_requests(&self) -> bool {
         self.context.is_some() || self.selects_model() || self.continue_length > 0
     }
 
-    /// Returns the configuration for repeating a request with twice its `max_tokens`, or with the maximum of the model if that is less.
-    /// Returns `None` unless `continue_length` and `max_tokens` are set, the reply was cut by its token limit and cannot be continued as
-    /// text, and the model allows more tokens.
+    /// Returns the configuration for repeating a request whose reply was cut by its token limit. `max_tokens` is doubled, up to the
+    /// maximum of the model. Returns `None` if the reply can be continued as text, if `continue_length` is not set, or if `max_tokens`
+    /// cannot grow.
     pub(super) fn with_more_room(&self, reply: &ModelReply) -> Option<Self> {
         let ModelReply { message, is_cut, .. } = reply;
         let is_cut = *is_cut || message.stop_reason == StopReason::MaxTokens;
@@ -262,7 +261,7 @@ impl Config {
     }
 }
 
-/// Returns the tools that a model sees: at the depth limit, no sub-agents.
+/// Returns the tools that a model sees. If `max_depth` is 0, assistants as tools are left out.
 pub(super) fn shown_tools(
     registry: &Registry,
     max_depth: u8,

@@ -1,4 +1,4 @@
-//! One run of an assistant, from its begin to its end. At the end, the assistant gets the conversation back from the run.
+//! One run of an assistant, from begin to end. The run has the conversation, and returns it to the assistant at the end.
 
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ pub(super) struct BegunRun {
     interrupted: Option<InterruptedTurn>,
     /// Reads the answer by the assistant's schema. `None` if the assistant has no schema, or if the prompt asks for another answer.
     answer: Option<Arc<AnswerReader<Value>>>,
-    /// The tool whose body made the prompt. If it is set, a suspended run is an error, because nothing would resume the run. Not set for a
-    /// detached prompt or for an assistant that is called as a tool.
+    /// The tool whose body made the prompt. A suspended run is then an error, because nothing would resume the run. `None` for a detached
+    /// prompt, and for an assistant that is called as a tool.
     in_tool: Option<Arc<str>>,
 }
 
@@ -143,8 +143,8 @@ impl BegunRun {
     }
 }
 
-/// Records with the calling run that its child has begun. If the child continues after a crash, the amounts that it had already spent are
-/// added to the budget that the runs share, because the budget does not contain them yet.
+/// Records with the calling run that its child has begun. If the child continues after a crash, its earlier spending is added to the
+/// budget that the runs share.
 fn run_begins(call: &ChildCall, started: &StartedRun) -> RunningChildren {
     let mut run = started.run.lock();
     if started.interrupted.is_some() {
@@ -212,7 +212,6 @@ fn output(
     Ok(output)
 }
 
-/// Returns the configuration with the tools as this source sees them.
 fn for_source(source: &Source, config: Arc<Config>) -> Result<Arc<Config>, RunError> {
     let tools = config.registry.definitions_for(Some(source)).map_err(RunError::Tools)?;
     if Arc::ptr_eq(&tools, &config.registry.definitions()) {

@@ -33,17 +33,16 @@ impl Assistant {
 
     /// Resumes a suspended run: applies the decisions on its calls, answers the questions of its tools and delivers results from outside.
     ///
-    /// The snapshot may come from another process. In that case its approvals count only if they are signed, see
+    /// The snapshot may come from another process. Its approvals then count only if they are signed; see
     /// [`approval_key`](super::AssistantBuilder::approval_key). The assistant must have the conversation of the snapshot, or an empty
-    /// conversation. The decisions are checked before anything happens. If the decisions do not fit, the prompt fails with
-    /// [`RunError::Resume`] and the run still waits. If a tool has changed its parameters since, its call does not run, and fails with the
-    /// code `approval_stale`. The hooks and approval rules of this assistant are asked again about each call that is about to run, see
-    /// [`Hooks::before_tool_call`](super::Hooks::before_tool_call). The run keeps its id and its usage so far. The limits of this assistant
-    /// apply, and the wall-clock limit starts again.
+    /// conversation. If the decisions do not fit, the prompt fails with [`RunError::Resume`] and the run still waits. If the parameters of
+    /// a tool have changed, its call fails with the code `approval_stale`. The hooks and approval rules of this assistant are asked again
+    /// before a call runs; see [`Hooks::before_tool_call`](super::Hooks::before_tool_call). The run keeps its id and its usage so far. The
+    /// limits of this assistant apply, and the wall-clock limit starts again.
     ///
     /// A snapshot from the middle of a run ([`RunHandle::snapshot`](super::RunHandle::snapshot)) continues from there. A request whose
-    /// reply was not complete is sent again. Calls that had begun run again with the same idempotency key, except calls of tools with the
-    /// effect `once`, which end as interrupted. Resume each snapshot only once; the code that stores snapshots must enforce this.
+    /// reply was not complete is sent again. Calls that had begun run again with the same idempotency key. Calls of tools with the effect
+    /// `once` end as interrupted instead. Resume each snapshot only once; the code that stores snapshots must enforce this.
     ///
     /// ```
     /// use agent::{Assistant, Decision, SuspendedRun};
@@ -62,8 +61,8 @@ impl Assistant {
     /// Records calls that were made outside of a run, for example by a background job or by a button that a user pressed. The calls become
     /// a turn of the conversation like any other, with the same events, and are stored with the session.
     ///
-    /// The model is asked at once if a tool requires it by its [policy](crate::tool::ToolPolicy::follow_up) or its function
-    /// [`triggers_follow_up`](crate::tool::ToolOptions::triggers_follow_up), or if messages are queued. If not, the model reads the results
+    /// The model is asked at once if messages are queued, or if the [policy](crate::tool::ToolPolicy::follow_up) or the function
+    /// [`triggers_follow_up`](crate::tool::ToolOptions::triggers_follow_up) of a tool requires it. If not, the model reads the results
     /// with the next prompt. Messages that are [added](Prompt::with_message) come before the calls.
     ///
     /// ```

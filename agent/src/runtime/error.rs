@@ -13,8 +13,8 @@ use crate::tool::question::AskError;
 
 /// The error of a prompt.
 ///
-/// The conversation stays sound: each call in it has a result, and the next prompt continues from there. The calls of a suspended run have
-/// no results; a new prompt adds results that say so. A tool that fails is not an error of the run, because the model reads the failure.
+/// The conversation stays sound: each call in it has a result, and the next prompt continues from there. Only the calls of a suspended run
+/// lack results, and a new prompt adds them. A tool that fails is not an error of the run, because the model reads the failure.
 ///
 /// Variants with fields may get more fields, so a pattern ends in `..`, as in `RunError::Aborted { reason, .. }`.
 ///
@@ -78,7 +78,7 @@ pub enum RunError {
     /// and ask for the answer with [`output`](super::Prompt::output) again.
     #[error("the run is suspended: it waits for {} decisions or results", .0.pending().len())]
     Suspended(SuspendedRun),
-    /// The body of a tool made a prompt whose run was suspended, and nothing would resume that run.
+    /// The body of a tool made a prompt, and the run was suspended. Nothing would resume this run.
     #[error(
         "the sub-agent's run is suspended, and the body of the tool `{tool}` cannot keep it: make the assistant a tool with `Assistant::as_tool`, or keep the suspended run yourself, with `Prompt::detached`"
     )]
@@ -107,16 +107,16 @@ pub enum RunError {
         /// The output of the run, which is available despite the error.
         output: Box<RunOutput>,
     },
-    /// The answer does not fit the requested type or schema, or the schema itself or the tool for the answer cannot be used.
+    /// The answer does not fit the requested type or schema. Also the error if the schema or the answer tool cannot be used.
     #[error("the answer does not fit: {message}")]
     #[non_exhaustive]
     Output {
         /// The issues of the last answer, the panic of the code that parsed it, or the error of the schema or of the answer tool.
         message: String,
     },
-    /// The conversation does not fit into the window of the model, and no further part of it can be
-    /// [replaced](super::AssistantBuilder::manage_context). The conversation is complete: no message was cut. Also the error of
-    /// [`Assistant::compact`](super::Assistant::compact) if its summary fails.
+    /// The conversation does not fit into the model's window, and no further part can be
+    /// [replaced](super::AssistantBuilder::manage_context). The conversation keeps every message.
+    /// [`Assistant::compact`](super::Assistant::compact) also returns this error if its summary fails.
     ///
     /// ```
     /// use agent::model::ContextRules;
@@ -360,7 +360,7 @@ pub enum BuildError {
     /// A [session](super::AssistantBuilder::session) was requested, but there is no store.
     #[error("a session needs a store: set one with `AssistantBuilder::store`")]
     NoStore,
-    /// The name of the [session](super::AssistantBuilder::session) has the form of sub-agents' names, `RUN/TURN/tool/POSITION`.
+    /// The [session](super::AssistantBuilder::session) has a reserved name: only sub-agents use `RUN/TURN/tool/POSITION`.
     #[error("{message}")]
     #[non_exhaustive]
     ReservedName {
@@ -421,7 +421,7 @@ pub enum ResumeError {
     /// The run has ended, so it cannot be resumed.
     #[error("the run is over")]
     Over,
-    /// The conversation of the assistant is neither empty nor the conversation of the suspended run.
+    /// The assistant has a conversation, but not that of the suspended run.
     #[error(
         "the conversation went on without the suspended run; resume it with an assistant of that conversation, or of none"
     )]
@@ -435,8 +435,8 @@ pub enum ResumeError {
         /// The id of the request.
         request_id: String,
     },
-    /// The decided request or the answered question differs from the one that waits, or one of the two was changed. If `what` is
-    /// `signature`, the run may also have been suspended without an approval key or with another key.
+    /// The decided request, or the answered question, is not the one that waits, or was changed. The signature also differs if the run was
+    /// suspended without an approval key, or with another key.
     #[error(
         "the decision on `{request_id}` does not count: its {what} is not what waits for approval{}",
         if *what == "signature" { ". The run was suspended without an approval key or with another one, or it was changed since" } else { "" }
@@ -475,7 +475,7 @@ pub enum ResumeError {
         "the stored run does not have this assistant's signature: it was suspended without an approval key or with another one, or it was changed since. Compare the approval keys of both assistants, or prompt anew"
     )]
     Changed,
-    /// The run was stored by an earlier release, which signed runs with sub-agents and questions differently, or the run was changed since.
+    /// An earlier release signed the run in another form, or the run was changed after it was stored.
     #[error(
         "the stored run has version {version}, whose signature this library does not verify: let the release that stored it end the run, or prompt anew"
     )]
@@ -484,8 +484,7 @@ pub enum ResumeError {
         /// The version of the stored run.
         version: u32,
     },
-    /// The stored state of the run does not fit the types that the assistant registered, or is too large together with the state of the
-    /// prompt.
+    /// A stored value of the run's state does not fit its registered type, or the values of the prompt make the state too large.
     #[error("{0}")]
     State(#[source] StateError),
     /// The call does not wait for a result from outside, or already has its result.

@@ -68,8 +68,8 @@ impl RunHandle {
     }
 
     /// Returns a snapshot of the run that can be stored and [resumed](Assistant::resume), or `None` if this run is not active. The
-    /// snapshot contains the secret arguments of calls. It also contains the suspended runs of sub-agents and, if the assistant has no
-    /// session, their active runs in the current state.
+    /// snapshot contains the secret arguments of calls, and the suspended runs of sub-agents. Without a session, it also contains the
+    /// active runs of sub-agents.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, SuspendedRun, model::reply};

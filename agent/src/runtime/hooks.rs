@@ -79,8 +79,8 @@ pub trait Hooks: Send + Sync {
     /// name, the run fails.
     ///
     /// Hooks that never choose a model return `None` instead of a future, like the default. On a durable engine, such as Restate, each
-    /// choice is a recorded step, so `turn` alone must determine whether the function returns a future. The function itself must have no
-    /// effects, because a durable run may call the function without awaiting its future.
+    /// choice is a recorded step. So only `turn` may decide whether the function returns a future. The function itself must have no
+    /// effects, because its future may not be awaited.
     fn select_model(&self, turn: &TurnStart) -> Option<BoxFuture<'_, Result<Option<String>, HookError>>> {
         None
     }
@@ -155,16 +155,15 @@ pub trait Hooks: Send + Sync {
     /// Decides whether a validated call may run, and with which arguments. An error becomes the result of the call, with the code
     /// `hook_error`.
     ///
-    /// The hook is called before a person is asked for approval. If that person changes the arguments, the hook is called again with the
-    /// changed arguments. In this second call only [`BeforeCall::Block`] and an error take effect, because the person approved exactly
-    /// these arguments: [`BeforeCall::RequireApproval`] and [`BeforeCall::Replace`] are ignored. To enforce a rule in every case, block the
-    /// call.
+    /// The hook is called before a person is asked for approval. If the person changes the arguments, the hook is called again with the
+    /// changed arguments. The person approved exactly these arguments, so [`BeforeCall::RequireApproval`] and [`BeforeCall::Replace`] are
+    /// ignored in the second call. To enforce a rule in every case, use [`BeforeCall::Block`] or an error.
     ///
     /// When a suspended run is resumed, the hook is called again for each call that is about to run. The hook receives the arguments of
-    /// the model, or of the person who changed them. [`BeforeCall::Block`] and errors take effect. [`BeforeCall::RequireApproval`] is
-    /// satisfied by a decision for the same arguments. A new decision is requested, under a new request id, if the approved arguments
-    /// differ from the arguments that would run, or if a call without a decision now needs a decision. The run is then suspended again, or
-    /// its approver is called. Until the new decision, none of the waiting calls runs.
+    /// the model, or of the person who changed them. [`BeforeCall::Block`] and errors take effect. [`BeforeCall::RequireApproval`] accepts
+    /// an earlier decision for the same arguments. If the arguments have changed since, or if the call had no decision, a new decision is
+    /// requested under a new request id: the run is suspended again, or its approver is called. Until the new decision, none of the
+    /// waiting calls runs.
     fn before_tool_call(&self, call: ToolCallInfo) -> BoxFuture<'_, Result<BeforeCall, HookError>> {
         Box::pin(std::future::ready(Ok(BeforeCall::Continue)))
     }
@@ -246,13 +245,13 @@ impl ToolCallInfo {
         self.inner.assistant.as_deref()
     }
 
-    /// Returns the call, with the arguments with which it runs unless a later hook replaces them.
+    /// Returns the call. The call runs with its arguments, unless a later hook replaces them.
     pub fn call(&self) -> &ToolCall {
         &self.inner.call
     }
 
-    /// Returns the validated and coerced arguments, or `null` if the arguments were refused, or if only the tool itself can parse them. To
-    /// base a decision on one argument, use [`arg`](Self::arg), which does not mistake a misspelled name for an absent value.
+    /// Returns the validated and coerced arguments. Returns `null` if the arguments were refused, or if only the tool itself can parse
+    /// them. To base a decision on one argument, use [`arg`](Self::arg), which reports a misspelled name.
     pub fn args(&self) -> &Value {
         self.inner.checked.as_ref().map_or(&Value::Null, |checked| checked.value())
     }
@@ -260,9 +259,9 @@ impl ToolCallInfo {
     /// Returns one top-level argument as the tool receives it. A number has all its digits. `name` is the name of the parameter, even if
     /// the model used an alias.
     ///
-    /// If the call omits the parameter, returns the default of the parameter, or `None` for an `Option` without a default. A name that is
-    /// not a parameter of the tool is an error, so check the [tool](ToolCall::name) first. The argument is parsed by the schema of the
-    /// tool, even if the tool parses its arguments by hand.
+    /// If the call omits the parameter, returns its default, or `None` for an `Option` without a default. A name without a parameter is an
+    /// error, so check the [tool](ToolCall::name) first. The schema of the tool decides how the argument is parsed, even if the tool
+    /// parses its arguments by hand.
     ///
     /// ```
     /// use agent::{Assistant, BeforeCall, ScriptedModel, model::reply, tool, tools};
@@ -381,8 +380,7 @@ impl BeforeCall {
         Self::Block { reason: reason.into(), control: Control::Continue }
     }
 
-    /// Returns a decision that blocks the call for this reason, and sets whether the run continues, ends after the calls of the turn, or
-    /// ends if every result of the turn has [`Control::EndIfAll`].
+    /// Returns a decision that blocks the call for this reason. `control` says whether the run continues after the calls of the turn.
     ///
     /// ```
     /// use agent::{Assistant, BeforeCall, Control, RunStop, ScriptedModel, model::reply, tool, tools};
@@ -450,8 +448,8 @@ pub struct AfterCall {
     pub content: Option<Vec<Part>>,
     /// The new metadata, which replaces all metadata of the tool. `None` keeps the metadata, even if `is_error` changes.
     pub metadata: Option<Map<String, Value>>,
-    /// Whether the result is an error. `true` turns a completed result into a failure with the code `hook_set_error`; a result that is an
-    /// error already keeps its code. `false` makes the result completed.
+    /// Whether the result is an error. `true` makes a completed result a failure with the code `hook_set_error`. An error keeps its code.
+    /// `false` makes the result completed.
     pub is_error: Option<bool>,
     /// Whether the run continues, ends after the calls of the turn, or ends if every result of the turn has [`Control::EndIfAll`]. `None`
     /// keeps the choice of the tool.

@@ -69,7 +69,7 @@ pub(super) struct InProcessSteps {
     pub(super) is_running: bool,
 }
 
-/// The number of steps and of events of replies after which a run yields to other tasks.
+/// Number of steps and reply events between two yields to other tasks.
 const MAX_STEPS: u32 = 128;
 
 pub(super) const DROPPED: &str = "the prompt was dropped";
@@ -229,7 +229,7 @@ impl InProcessSteps {
         is_steered
     }
 
-    /// Waits for the permit that only a request of a sub-agent needs, and returns the permit with the span of the turn.
+    /// Returns the span of the turn. For the run of a sub-agent, first waits for a permit to make a request, and returns the permit, too.
     pub(super) async fn enter_request(&mut self) -> Result<(Option<OwnedSemaphorePermit>, Span), StepError> {
         let place = self.request_place().await?;
         Ok((place, self.turn_span()))
@@ -255,9 +255,9 @@ impl InProcessSteps {
         self.is_running = false;
     }
 
-    /// Counts a step or an event of a reply, and returns whether the run must yield to other tasks now. Otherwise, a run whose model and
-    /// tools are always ready would never yield. Tokio's cooperative budget does not suffice: the runs that one task polls share that
-    /// budget, so one run could starve the others.
+    /// Counts a step or an event of a reply, and returns whether the run must now yield to other tasks. A run whose model and tools are
+    /// always ready would never yield otherwise. All runs that one task polls share Tokio's cooperative budget, so one run could starve
+    /// the others.
     pub(super) fn has_to_yield(&mut self) -> bool {
         self.steps = (self.steps + 1) % MAX_STEPS;
         self.steps == 0
@@ -272,7 +272,7 @@ impl InProcessSteps {
         self.deliver();
     }
 
-    /// Notifies the listeners of this run, then the listeners and stream readers of the runs above it, and last this run's stream reader.
+    /// Notifies this run's listeners, then the parent runs, and last this run's stream reader.
     async fn notify(&mut self, event: Arc<Event>) {
         let listeners = self.assistant.state().listeners.clone();
         listeners.notify(&event);
@@ -322,8 +322,7 @@ impl InProcessSteps {
         Ok(())
     }
 
-    /// Prepares a call, and returns whether its body had begun before the process died. `found` is the recorded state of the call, if
-    /// there is one.
+    /// Prepares a call, and returns whether its body had begun in a process that died. `found` is the recorded state of the call.
     async fn found_or_prepared(
         &mut self,
         found: Option<InterruptedCall>,

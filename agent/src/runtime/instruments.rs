@@ -121,8 +121,7 @@ impl Instruments {
                 if let Some(run) = self.runs().get_mut(run_id) {
                     run.calls += 1;
                 }
-                // The body ran, so the tool exists. The attribute never has a name that the model invented, so the number of its values is
-                // limited.
+                // The body ran, so the tool exists: a name that the model invented never becomes a value of the attribute.
                 let mut attributes = vec![
                     KeyValue::new("gen_ai.operation.name", "execute_tool"),
                     KeyValue::new("gen_ai.tool.name", tool.clone()),

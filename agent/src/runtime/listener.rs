@@ -45,7 +45,7 @@ impl EventSlot {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Hands over an event, and waits until the reader has taken it. If another event is already in the slot, for example an event of a
+    /// Puts an event into the slot, and waits until the reader has taken it. If the slot still has another event, for example of a
     /// sub-agent, the reader takes that event first. No waker is needed, because the reader polls the run again after it takes an event.
     pub(super) async fn hand_over(&self, event: Arc<Event>) {
         let mut is_placed = false;
@@ -150,8 +150,8 @@ impl Listeners {
         weak
     }
 
-    /// Removes a listener, and returns the previous list. Drop the returned list while no lock is held, because values that a listener owns
-    /// may unsubscribe other listeners when they are dropped.
+    /// Removes a listener, and returns the previous list. Drop this list while no lock is held: values of a listener may unsubscribe other
+    /// listeners when they are dropped.
     #[must_use = "dropping a listener runs code of the application"]
     pub(super) fn remove(&mut self, listener: &Weak<Listener>) -> Self {
         let list = self.list.iter().filter(|one| Arc::as_ptr(one) != listener.as_ptr()).cloned().collect();

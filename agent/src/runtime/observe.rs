@@ -120,8 +120,7 @@ impl RequestTiming {
     }
 }
 
-/// Passes the measurements of an ended request to the meters of the application: one for each failed attempt at another model, then one for
-/// the request.
+/// Reports an ended request to the application's meters. Each failed attempt at another model is reported first, on its own.
 pub(super) fn measure_request(
     meters: &[Meter],
     (run_id, turn): (&Arc<str>, u32),

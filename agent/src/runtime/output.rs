@@ -27,7 +27,7 @@ use crate::tool::output::{Control, ToolOutput};
 use crate::tool::policy::Effect;
 use crate::tool::value::Tool;
 
-/// The name of the tool whose arguments are the answer, for models whose requests cannot contain the schema of the answer.
+/// The name of the tool whose arguments are the answer, for models without structured output.
 pub(super) const TOOL: &str = "structured_output";
 
 pub(super) struct ExpectedOutput {
@@ -111,8 +111,8 @@ impl AnswerReader<Value> {
         Ok(Self { plan, schema, is_wrapped, of: PhantomData })
     }
 
-    /// Returns the answer of a run. An answer that does not fit the schema is an error if the run completed, and `None` if a tool or a
-    /// hook ended the run. Any other run has no answer.
+    /// Returns the answer of a run that completed, or that a tool or a hook ended. An answer that does not fit the schema is an error only
+    /// if the run completed.
     pub(super) fn answer_if_any(&self, run: &AgentLoop) -> Result<Option<Value>, RunError> {
         let is_completed = match run.end() {
             Some(End::Completed) => true,

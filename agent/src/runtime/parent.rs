@@ -22,7 +22,7 @@ use crate::steps::{SharedLoop, StepError};
 #[cfg(feature = "durable-restate")]
 use crate::tool::outcome::ToolOutcome;
 
-/// The additional time for which a cancelled run waits for a child, so that the ends of the child's calls are recorded.
+/// Extension of the grace period of a cancelled call that runs a sub-agent, so that the ends of the sub-agent's calls are recorded.
 pub(crate) const CHILD_GRACE: Duration = Duration::from_secs(2);
 
 /// The calls of a run that started children and have not ended, each with its position in the reply.
@@ -93,7 +93,7 @@ impl ParentRun {
         }
     }
 
-    /// Returns the assistant of a child: a fork of `of`, or if `of` is `None`, a copy of this run's assistant without messages.
+    /// Returns a fork of `of` as the assistant of a child. Without `of`, returns a copy of this run's assistant without messages.
     pub(super) fn assistant_of_child(&self, of: Option<&Assistant>) -> Assistant {
         let messages = of.map(Assistant::messages).unwrap_or_default();
         #[cfg_attr(not(feature = "studio"), expect(unused_mut, reason = "only the studio wraps models"))]
@@ -121,7 +121,7 @@ impl Config {
     }
 }
 
-/// The state value in which the body of a sub-agent's call finds its [`ChildCall`].
+/// The state value from which the body of a sub-agent's tool gets the [`ChildCall`].
 pub(super) struct ChildHandle(pub(super) Arc<ChildCall>);
 
 /// A tool call whose body runs an assistant.
@@ -137,7 +137,7 @@ pub(super) struct ChildCall {
 struct Inner {
     /// The suspended run that the call is about to resume, with the decisions and results for it.
     continued: Option<(Box<AgentLoop>, Resumption)>,
-    /// The child, once it has begun.
+    /// The run of the child, once it has begun.
     run: Option<SharedLoop>,
     /// The children of the child.
     children: RunningChildren,
@@ -181,8 +181,7 @@ impl ChildCall {
         self.inner().suspended = Some(Box::new(run));
     }
 
-    /// Records that the child ended in an earlier process. Adds the amounts that the child spent to the budget that the root run shares
-    /// with its sub-agents.
+    /// Records that the child ended in an earlier process, and adds its spending to the budget that all runs share.
     pub(super) fn ended(&self, spent: Spent) {
         self.parent.budget.add(&Spent { runs: spent.runs.saturating_add(1), ..spent.clone() });
         self.inner().ended = Some(Box::new(spent));
@@ -195,7 +194,7 @@ impl ChildCall {
         inner.ended.as_deref().cloned().or_else(of_run).filter(|_| inner.suspended.is_none())
     }
 
-    /// Removes and returns the state of the child after the body of the call has ended. Returns `None` if no child began.
+    /// Removes and returns the state of the sub-agent's run, or `None` if no run began. Called after the body of the call has ended.
     pub(super) fn take_state(&self) -> Option<ChildState> {
         let spent = self.spent();
         let suspended = std::mem::take(&mut *self.inner()).suspended;
@@ -257,8 +256,8 @@ impl InProcessSteps {
     }
 }
 
-/// The state that the body of a sub-agent's call gets on a durable engine. The body runs twice: before the child, to make the child's
-/// first message, and after the child, to return the outcome.
+/// The state for the body of a sub-agent's tool on a durable engine. The body runs twice: it first makes the child's first message, and
+/// after the end of the child returns the outcome.
 #[cfg(feature = "durable-restate")]
 pub(super) enum EngineChild {
     /// The child has not begun. The method `outcome` stores the child's first message here.

@@ -43,8 +43,8 @@ impl Performer {
         Self { config, run_id, context, notices: RequestNotices::default(), announced }
     }
 
-    /// Returns the budgets that requests of the run have to fit into, or `None` if the assistant has no budgets. The inner error is the
-    /// reason why the budgets cannot be used in this run.
+    /// Returns the budgets of the run, or `None` if the assistant has no budgets. The inner error is the reason why the budgets cannot be
+    /// used.
     pub(super) fn bound_budgets(&self) -> Option<Result<BoundBudgets, ModelError>> {
         let (budgets, announced) = self.config.budgets.as_ref().zip(self.announced.as_ref())?;
         Some(budgets.bind(&self.config.registry.context(&self.context), &self.run_id, announced))
@@ -56,7 +56,7 @@ impl Performer {
         }
     }
 
-    /// Returns the event of a notice, or `None` for a budget that the run has already announced as nearly spent.
+    /// Returns the event for a notice. Returns `None` if the run has already announced that this budget is nearly spent.
     fn notice_event(&self, notice: RequestNotice) -> Option<EventKind> {
         match notice {
             RequestNotice::Delayed { waited_ms, limit } => {
@@ -161,8 +161,8 @@ impl Performer {
         Some(Ok(turn.into_tools()))
     }
 
-    /// Returns the name of the model that the application chooses for a turn. The inner `None` stands for the assistant's own model, the
-    /// outer `None` for a run that is stopped before the choice is made.
+    /// Returns the name of the model that the application chooses for a turn. `Some(Ok(None))` is the assistant's own model, and `None`
+    /// means that the run was stopped before the choice.
     pub(super) async fn select_model(&self, so_far: SoFar) -> Option<Result<Option<String>, HookError>> {
         let (turn, mut name) = (self.turn_start(so_far), None);
         for hook in &self.config.choosers {
@@ -189,8 +189,7 @@ impl Performer {
         Err(format!("there is no model named `{name}`; add it with `AssistantBuilder::named_model`").into())
     }
 
-    /// Returns the performer that repeats the request of this reply with a higher `max_tokens`. Returns `None` if the reply was not cut by
-    /// this limit, if its text can be continued instead, if the limit cannot be raised, or if `continue_length` is not set.
+    /// Returns a performer that repeats the request of this reply with a higher `max_tokens`, if [`Config::with_more_room`] allows that.
     pub(super) fn with_more_room(&self, reply: &ModelReply) -> Option<Self> {
         let config = Arc::new(self.config.with_more_room(reply)?);
         Some(Self { config, ..self.clone() })
@@ -202,8 +201,8 @@ impl Performer {
         self.config.context.is_some()
     }
 
-    /// Records an event if the model of this reply differs from the model of the last reply. `view` contains the sent messages. Without
-    /// `AssistantBuilder::manage_context`, the whole conversation is sent, and `view` is ignored.
+    /// Records an event if this reply and the last reply are from different models. `view` contains the sent messages, and is ignored if
+    /// the whole conversation was sent.
     pub(crate) fn record_switch(&self, view: &MessageList, reply: &AssistantMessage, run: &SharedLoop) {
         let mut run = run.lock();
         if let Some(event) = self.switch_event(run.conversation(), view, reply) {
@@ -247,8 +246,7 @@ impl Performer {
         self.config.model.info().recipient()
     }
 
-    /// Returns the decision of the hooks at the end of a turn. The last hook that decides takes precedence. Returns `None` if the run is
-    /// stopped first.
+    /// Returns the decision of the last hook that decides at the end of a turn. The outer value is `None` if the run is stopped first.
     pub(super) async fn turn_end(&self, summary: TurnSummary) -> Option<Result<Option<bool>, HookError>> {
         let mut go_on = None;
         for hook in &self.config.hooks {
@@ -260,9 +258,8 @@ impl Performer {
         Some(Ok(go_on))
     }
 
-    /// Returns the message that tells the model why its answer does not fit the expected output. Returns `None` if there is no answer to
-    /// check, if the answer fits, or if the model has no attempt left. The message depends on the run alone, so it is the same on every
-    /// replay. `refused` counts the refused answers of the run.
+    /// Returns a message that tells the model why its answer does not fit the expected output. Returns `None` if there is no answer, if
+    /// the answer fits, or if no attempt is left. `refused` counts the refused answers of the run.
     pub(super) fn refused_answer(
         &self,
         summary: &TurnSummary,
@@ -280,7 +277,7 @@ impl Performer {
         }
         let text = run.conversation().last().map(Message::text).unwrap_or_default();
         let has_schema = expected.is_native(config.model.info());
-        // If a check of the application panics, the answer is not refused: the caller gets the error when it reads the answer.
+        // If a check of the application panics, the answer is not refused here. The caller gets the error when it reads the answer.
         let Ok(Err(report)) = catch(|| expected.check(&text, has_schema)) else { return None };
         *refused += 1;
         Some(report.on_attempt(*refused, max_retries.saturating_add(1)).to_text().into())

@@ -36,8 +36,7 @@ impl Performer {
         }
     }
 
-    /// Prepares a call like [`prepare_call`](Self::prepare_call). An error contains the end of the call, or `None` if the run is stopped
-    /// first.
+    /// Returns a call that may run. The error is the end of the call, or `None` if the run is stopped first.
     async fn checked_call(
         &self,
         sent: &ToolCall,
@@ -82,8 +81,7 @@ impl Performer {
             let text = format!("the approval rule panicked: {}", panic_text(payload));
             ended(hook_error(&text))
         })?;
-        // The approval is created first, because it creates the JSON value of the arguments, from which the hash of the signature is then
-        // computed.
+        // The approval comes first: it creates the JSON value of the arguments, from which `hash` is then computed.
         let approval = must_ask.then(|| ToolArguments::from(valid.value().clone()));
         let signature = guards.then(|| Signature::of_hash(&call.name, valid.accepted().hash()));
         let mut ready = Ready { signature, approval, ..Ready::default() };

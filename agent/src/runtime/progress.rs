@@ -1,4 +1,4 @@
-//! Reports of running calls, buffered for the run: progress, and questions that are asked while a body waits.
+//! Buffers the progress and the questions of running calls until the run reads them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -65,8 +65,8 @@ pub struct Prompt<T = ()> {
     tools: ToolSet,
     /// The call that starts this run, if the assistant is called as a tool.
     within: Option<Arc<ChildCall>>,
-    /// The tool whose body makes the prompt. The prompt then fails if its run is suspended. `None` for a detached prompt, and for the
-    /// prompt of an assistant that is called as a tool, because both keep the suspended run.
+    /// The tool whose body makes the prompt. Such a prompt fails if its run is suspended. `None` if the suspended run is kept: for a
+    /// detached prompt, and for an assistant as a tool.
     in_tool: Option<Arc<str>>,
 }
 
@@ -92,8 +92,8 @@ impl Prompt {
         Self { assistant, start, context, state, cancel: None, run_id, answer, tools, within: None, in_tool }
     }
 
-    /// Takes over the cancel token, the source, the session id and the state of the call that makes this prompt. State of the assistant
-    /// itself takes precedence over state of the call. Clears `in_tool`, because the call keeps a suspended run.
+    /// Uses the cancel token, the source, the session id and the state of the call that makes this prompt. State of the assistant takes
+    /// precedence over state of the call. Clears `in_tool`, because the call keeps the run if it is suspended.
     pub(super) fn of_call(mut self, cx: &ToolContext) -> Self {
         let state = cx.all_state().without(self.assistant.config().registry.state());
         self.context = self.context.with_states(&state.without_type::<ChildHandle>());
@@ -107,7 +107,7 @@ impl Prompt {
         self
     }
 
-    /// Makes the run of this prompt a child of the run that makes the call.
+    /// Makes the run of this prompt a child of the run that made `call`.
     pub(super) fn within(mut self, call: Arc<ChildCall>) -> Self {
         self.run_id = call.run_id.clone();
         self.within = Some(call);
@@ -218,10 +218,10 @@ impl<T> Prompt<T> {
     /// If a resumed run has a stored value of the same type, the value of this prompt replaces it. A run that is continued from a
     /// [session](super::AssistantBuilder::session) after a crash has no stored state, so give the values again.
     ///
-    /// A prompt whose state cannot be used fails before anything runs. The error is [`RunError::State`] if the type is not registered, if
-    /// the value cannot be serialized or read back, or if it is too large. It is [`RunError::DuplicateState`] if
-    /// [`with_state`](Self::with_state) gave a value of the same type, and [`ResumeError::State`](super::ResumeError::State) if stored
-    /// state has no registered type, is not a value of that type, or is too large together with the state of the prompt.
+    /// A prompt whose state cannot be used fails before anything runs. It fails with [`RunError::State`] if the type is not registered, or
+    /// if the value is too large or cannot be serialized and read back. It fails with [`RunError::DuplicateState`] if
+    /// [`with_state`](Self::with_state) gave a value of the same type. It fails with [`ResumeError::State`](super::ResumeError::State) if
+    /// stored state does not fit a registered type, or is too large together with the state of the prompt.
     ///
     /// ```
     /// # #[cfg(feature = "approvals-signed")] mod example {
@@ -378,9 +378,9 @@ impl<T> Prompt<T> {
         self
     }
 
-    /// Allows the run to be suspended, even if the body of a tool makes the prompt. The body then has to keep the [suspended
-    /// run](super::RunOutput::snapshot). Without this option, the prompt of a tool fails with [`RunError::SuspendedInTool`], because
-    /// nothing would resume the run. A tool that was made with [`Assistant::as_tool`] keeps its suspended runs itself.
+    /// Allows the run to be suspended although the body of a tool makes the prompt. The body must keep the [suspended
+    /// run](super::RunOutput::snapshot), because nothing else resumes it. Without this option, the prompt fails with
+    /// [`RunError::SuspendedInTool`]. A tool that was made with [`Assistant::as_tool`] keeps its suspended runs itself.
     ///
     /// ```
     /// use agent::model::reply;
@@ -474,7 +474,7 @@ impl<T> Prompt<T> {
         Ok(handle)
     }
 
-    /// Separates the prompt from the answer that it asks for. The prompt is boxed, so that the futures of a run hold only a pointer to it.
+    /// Separates the prompt and the type of its answer. The prompt is boxed to keep the futures of a run small.
     fn split(self) -> (Box<Prompt>, Result<TypedAnswer<T>, RunError>) {
         let Self { assistant, start, context, state, cancel, run_id, answer, tools, within, in_tool } = self;
         let prompt = Prompt {
@@ -513,7 +513,7 @@ impl Prompt {
         slot: Option<EventSlot>,
         expected: Option<Arc<ExpectedOutput>>,
     ) -> BoxFuture<'static, Result<RunOutput, RunError>> {
-        // The run begins at the first poll of the future. From then on, the future holds the run and no longer the prompt.
+        // The run begins when the future is first polled.
         Box::pin(async move {
             let assistant = self.assistant.clone();
             let run = self.begin(cancel, slot, expected)?;

@@ -9,8 +9,8 @@ use crate::args::Coercion;
 use crate::loop_core::RunStop;
 use crate::message::{Message, ToolArguments, Usage, continued::answer_text};
 
-/// The result of a prompt, with the answer if the prompt asked for one [of a type](super::Prompt::output) or [by a
-/// schema](super::Prompt::output_schema).
+/// The result of a prompt. With [`output`](super::Prompt::output) or [`output_schema`](super::Prompt::output_schema), `value` is the
+/// answer.
 ///
 /// ```
 /// use agent::{Assistant, RunStop, ScriptedModel, model::reply, tool, tools};
@@ -59,8 +59,8 @@ pub struct RunOutput<T = ()> {
     pub stop: RunStop,
     /// The coercions of each call whose arguments were coerced, with the id of the call, in the order in which the calls ended.
     pub coercions: Vec<(String, Vec<Coercion>)>,
-    /// The checked answer, if the assistant has a [schema](crate::model::ModelRequest::output) for answers and the prompt asked for no
-    /// other answer. A suspended run has no answer, and a run that a tool or a hook ended may have none.
+    /// The checked answer. `None` if the assistant has no [schema](crate::model::ModelRequest::output) for answers, if the prompt asked
+    /// for another answer, or if the run was suspended. It may also be `None` if a tool or a hook ended the run.
     ///
     /// ```
     /// use agent::model::{OutputSchema, reply};

@@ -85,8 +85,8 @@ impl InProcessSteps {
                 is_steered = true;
                 Box::pin(self.end_waiting(&mut waiting, &steered())).await?;
                 if policy == SteeringPolicy::CancelRunning {
-                    // The message is the reason why the running calls end, even if the run is cancelled afterwards. A token that was
-                    // cancelled earlier keeps its reason.
+                    // If the token was not cancelled before, the message is the reason why the running calls end, even if the run is
+                    // cancelled later.
                     is_cancelled = !token.is_cancelled();
                     token.cancel(NEW_MESSAGE);
                 }
@@ -172,8 +172,8 @@ impl InProcessSteps {
         let mut stopped = std::pin::pin!(self.stop.cancel.cancelled());
         let mut message = std::pin::pin!(assistant.steered());
         poll_fn(|cx| {
-            // Bodies are polled in call order, so that bodies that end at the same instant are recorded in that order. Once a body has
-            // ended, later bodies are only started, not continued.
+            // Bodies are polled in call order, so that simultaneous ends are recorded in this order. Once a body has ended, later bodies
+            // are only started, not continued.
             let mut has_ended = false;
             for running in &mut *running {
                 if running.end.is_none()
@@ -309,7 +309,7 @@ impl Performer {
     }
 }
 
-/// Returns the cached result of a call, or runs the call, records its start and its end in the store, and keeps its result.
+/// Runs a call, records its start and end, and keeps its result. Returns a cached result at once, without a record.
 #[expect(
     clippy::manual_async_fn,
     reason = "an `async fn` holds its arguments twice, and this is the future of which most are alive"
@@ -378,7 +378,7 @@ pub(super) async fn keep_whole(
     }
 }
 
-/// Replaces the outcome of a body that was aborted because of a steering message, and not because the run was cancelled.
+/// Replaces the outcome of a body that a steering message aborted.
 pub(crate) fn mark_steered(outcome: &mut ToolOutcome) {
     if matches!(outcome, ToolOutcome::Interrupted { code, .. } if *code == OutcomeCode::ABORTED) {
         *outcome = steered();

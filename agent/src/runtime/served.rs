@@ -28,8 +28,8 @@ use serde_json::Value;
 /// An assistant on a durable engine. This value holds no state of a single run, because any process may take the next step.
 pub(crate) struct ServedAssistant {
     config: Arc<Config>,
-    /// The configuration before the schema of the answer was added to it. If the assistant has itself as a tool, the runs of that tool
-    /// start from this configuration.
+    /// The configuration before the schema of the answer was added. If the assistant is its own tool, the runs of that tool start from
+    /// this configuration.
     plain: Arc<Config>,
     /// The types of state that the request of a run must contain, because tools need them.
     needed_state: Vec<StateType>,
@@ -40,8 +40,8 @@ pub(crate) struct ServedAssistant {
     above: Option<Arc<Self>>,
 }
 
-/// An assistant that no engine can run. `path` names the tools that lead to the assistant. `what` lists the unsupported options of the
-/// assistant, each with the reason.
+/// An assistant that no durable engine can run. `path` is the chain of tools that leads to the assistant. Each entry of `what` is an
+/// unsupported option.
 pub(crate) struct UnservedAssistant {
     pub(crate) path: String,
     pub(crate) what: Vec<&'static str>,
@@ -52,7 +52,7 @@ const OUTPUT_SCHEMA: &str = "an output of a type whose schema cannot be used";
 const OUTPUT_TOOL: &str = "an output schema beside a tool that is named `structured_output`, because the answer is the call of a tool with this name";
 
 impl ServedAssistant {
-    /// Serves this assistant, and all assistants that it has as tools. The error is the first assistant that no engine can run.
+    /// Serves this assistant, and all assistants that it has as tools. The error names the first assistant that an engine cannot run.
     pub(crate) fn new(assistant: &Assistant) -> Result<Arc<Self>, UnservedAssistant> {
         let at_root = |what| UnservedAssistant { path: String::new(), what };
         if assistant.session().is_some() {
@@ -93,8 +93,8 @@ impl ServedAssistant {
         Ok(())
     }
 
-    /// Returns the assistant of a tool, or `None` if the tool is not an assistant. The inner error lists the options that an engine does
-    /// not support.
+    /// Returns the assistant that a tool runs, or `None` for any other tool. The inner error lists the options that durable runs do not
+    /// support.
     pub(crate) fn child(self: &Arc<Self>, tool: &str) -> Option<Result<Self, Vec<&'static str>>> {
         let spec = ChildSpec::of(self.config.registry.get(tool)?)?;
         let (config, messages) = match &spec.assistant {
@@ -153,8 +153,8 @@ impl ServedAssistant {
         self.above.as_ref().map_or(&self.config.state_types, |above| above.state_types())
     }
 
-    /// Adds the state of a run to its context. A root run has the state of its request. The run of a sub-agent also has the state of the
-    /// assistants above it. If the sub-agent's own assistant has state of the same type, its own state takes precedence.
+    /// Adds the state of a run to its context: the state of its request and, for a sub-agent, of the assistants above. A value of the
+    /// sub-agent's own assistant takes precedence over another value of the same type.
     fn with_state(&self, state: &RunState, context: ToolContext) -> Result<ToolContext, StateError> {
         match &self.above {
             None => self.config.state_types.rebuild(state, context),
@@ -209,20 +209,18 @@ impl ServedAssistant {
         Ok(Performer::new(self.config.clone(), run.clone(), context))
     }
 
-    /// Returns whether the model is asked as soon as this turn is recorded. The calls of the turn were made outside of a run.
+    /// Returns whether a result of this turn requires that the model is asked at once.
     pub(crate) fn needs_follow_up(&self, turn: &RecordedTurn) -> bool {
         self.config.needs_follow_up(turn)
     }
 
-    /// Returns the answer of a run that ended, if the assistant has a schema for answers. Fails if the run completed with an answer that
-    /// does not fit.
+    /// Returns the answer of a run that ended, if the assistant has a schema for answers. Fails if a completed run has no fitting answer.
     pub(crate) fn answer(&self, run: &AgentLoop) -> Result<Option<Value>, String> {
         let Some(reader) = &self.config.answer else { return Ok(None) };
         reader.answer_if_any(run).map_err(|error| error.to_string())
     }
 
-    /// Returns the longest time that a call of a tool that is not a sub-agent may take: the longest time limit of such a tool plus the
-    /// cancel grace.
+    /// Returns the longest time that a call may take: the longest time limit of a tool plus the cancel grace. Sub-agents do not count.
     pub(crate) fn longest_call(&self) -> Duration {
         let timeout = |tool: &Tool| {
             tool.policy().timeout.filter(|limit| *limit < Duration::MAX).unwrap_or(self.config.tool_timeout)
@@ -233,7 +231,7 @@ impl ServedAssistant {
         tools.unwrap_or_default() + self.config.cancel_grace
     }
 
-    /// Returns the tools without a time limit, except sub-agents. On an engine, a call of any other tool is a step, and a step needs a time
+    /// Returns the tools without a time limit, except sub-agents. An engine runs a call of any other tool as a step, which needs a time
     /// limit.
     pub(crate) fn unlimited_tools(&self) -> Vec<String> {
         let registry = &self.config.registry;
@@ -263,8 +261,8 @@ impl ServedAssistant {
         self.config.rules.limits.wall_time
     }
 
-    /// Returns the limits that the root run shares with its sub-agents, without the time limit, and the maximum number of runs that calls
-    /// may start. The limits are `None` if none is set, or if no tool is an assistant.
+    /// Returns the limits that the root run shares with its sub-agents, and the maximum number of sub-agents' runs. The time limit is left
+    /// out. The limits are `None` if none is set, or if no tool is an assistant.
     pub(crate) fn tree_limits(self: &Arc<Self>) -> (Option<UsageLimits>, u32) {
         let root = &self.root().config;
         let is_tree = || {
@@ -368,8 +366,7 @@ impl Performer {
         decisions.unwrap_or_else(|| vec![Decision::Deny("The run was cancelled.".to_owned()); requests.len()])
     }
 
-    /// Asks the hooks about decisions that changed the arguments of their calls. If the run is stopped, each call for which the hooks have
-    /// not answered ends as aborted.
+    /// Asks the hooks about decisions that changed arguments. If the run is stopped, calls without an answer of the hooks end as aborted.
     pub(crate) async fn ask_about_edits(
         &self,
         made: Vec<(ApprovalRequest, CallDecision)>,

@@ -38,8 +38,8 @@ impl SpillFolder {
         Self { folder: folder.into() }
     }
 
-    /// Writes the text of a completed result that is longer than `max` bytes to a file, and returns the handle and the file. Returns `None`
-    /// for any other result. Also returns `None` if the file cannot be written, and the result is then cut without a file.
+    /// Writes the text of a completed result to a file, and returns the handle and the file. Returns `None` if the text has at most `max`
+    /// bytes, if the call did not complete, or if the file cannot be written.
     pub(super) async fn save(
         &self,
         key: &StepKey,
@@ -134,7 +134,7 @@ fn range(args: &Value) -> (u64, u64) {
 pub(super) struct SpilledResults {
     /// The files that this assistant wrote, or that were written by the assistants from which it was forked.
     files: Vec<Arc<SpilledFile>>,
-    /// The conversation. The files that it names may be read, too, because a loaded conversation can name results whose files still exist.
+    /// The conversation. A loaded conversation can name files that are not in `files` but still exist, and these may be read, too.
     conversation: Conversation,
 }
 

@@ -19,7 +19,7 @@ pub(super) struct StopSignal {
 struct TimeLimit {
     begun: Instant,
     allowed: Duration,
-    /// The time limit, once it has stopped the run. Not set if the run was cancelled before the time was up.
+    /// The time limit, if it stopped the run. Not set if the run was cancelled before the time was up.
     reached: OnceLock<LimitReached>,
 }
 

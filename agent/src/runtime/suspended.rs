@@ -9,13 +9,13 @@ use crate::loop_core::{AgentLoop, ApprovalRequest, PendingCall};
 use crate::message::Conversation;
 use crate::tool::question::Question;
 
-/// A run that waits for decisions, for answers to questions or for results from outside, as a value that can be stored and
-/// [resumed](super::Assistant::resume). A [snapshot](super::RunHandle::snapshot) of an active run has this type, too.
+/// A run as a value that can be stored and [resumed](super::Assistant::resume). The run waits for decisions, inputs or results, or the
+/// value is a [snapshot](super::RunHandle::snapshot) of an active run.
 ///
-/// [`RunOutput::snapshot`](super::RunOutput::snapshot) has such a value when a run was suspended. Store it as JSON, show its requests to a
-/// person, and resume it with the decisions. The run can resume in another process, where its approvals count only if they are signed, see
-/// [`approval_key`](super::AssistantBuilder::approval_key). The stored form has a version, and later versions of the library read it. They
-/// do not resume a signed run of an [old version](super::ResumeError::OldVersion).
+/// [`RunOutput::snapshot`](super::RunOutput::snapshot) contains this value after a run was suspended. Store the value as JSON, show its
+/// requests to a person, and resume the run with the decisions. In another process, approvals count only if they are signed: see
+/// [`approval_key`](super::AssistantBuilder::approval_key). Later versions of the library read the JSON, but do not resume a signed run of
+/// an [old version](super::ResumeError::OldVersion).
 ///
 /// ```
 /// use agent::model::reply;

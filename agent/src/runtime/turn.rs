@@ -20,8 +20,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 /// The operations that a turn needs, implemented by each kind of [`Steps`](crate::steps::Steps).
 pub(crate) trait TurnSteps: Send {
-    /// Whether results of [`perform`](Self::perform) are remembered for a replay. If so, `perform` is called for a choice only if a hook
-    /// makes the choice.
+    /// Whether the results of [`perform`](Self::perform) are stored for a replay.
     const REMEMBERS: bool;
 
     fn parts(&mut self) -> (&Performer, &mut TurnChoices);
@@ -35,8 +34,8 @@ pub(crate) trait TurnSteps: Send {
         work: BoxFuture<'static, T>,
     ) -> impl Future<Output = Result<T, StepError>> + Send;
 
-    /// Makes one request with these tools. Returns its reply, and an error if the request was [too long](Performer::overflow). `attempt` is
-    /// appended to the key in the name of the step.
+    /// Makes one request with these tools. Returns its reply, and an error if the request was [too long](Performer::overflow). The name of
+    /// the step is `key` followed by `attempt`.
     fn ask(
         &mut self,
         key: &StepKey,
@@ -67,16 +66,14 @@ pub(crate) trait TurnSteps: Send {
 
     fn has_messages(&mut self) -> impl Future<Output = Result<bool, StepError>> + Send;
 
-    /// Returns the step error that ends the run. A run in this process keeps `error` for its caller.
+    /// Converts the error that ends the run. A run in this process keeps it for the caller.
     fn failed(&mut self, error: RunError) -> StepError;
 }
 
-/// The choices for the requests of a turn, and the number of answers of the run that were refused.
 #[derive(Default)]
 pub(crate) struct TurnChoices {
     turn: u32,
-    /// The performer of the turn's requests, if they go to another model or have a higher `max_tokens` than the requests of the run's own
-    /// performer.
+    /// The performer of the turn's requests, if they go to another model or have a higher `max_tokens`.
     performer: Option<Performer>,
     has_model: bool,
     /// The tools, if the application chooses them.
@@ -136,8 +133,8 @@ pub(crate) async fn next_reply<S: TurnSteps>(
     Ok(reply)
 }
 
-/// Returns the tools that the model has in a turn, or `None` if the application does not choose them. The inner error is the message of a
-/// failed hook. `has_replied` is true if the conversation contains the reply of the turn.
+/// Returns the tools that the application chooses for a turn, or `None` if it does not choose. The inner error is the message of a failed
+/// hook. `has_replied` is true if the conversation contains the reply of the turn.
 pub(super) async fn turn_tools<S: TurnSteps>(
     steps: &mut S,
     turn: u32,
@@ -160,7 +157,7 @@ pub(super) async fn turn_tools<S: TurnSteps>(
     let names: Result<Vec<String>, String> =
         steps.perform(name, Box::pin(async move { performer.chosen_names(so_far).await })).await?;
     if names.is_err() {
-        // If the run was stopped meanwhile, it ends for that reason, not with this error.
+        // A run that was stopped meanwhile ends for that reason, not with this error.
         steps.check_run().await?;
     }
     let (own, choices) = steps.parts();
@@ -187,12 +184,12 @@ async fn select_model<S: TurnSteps>(steps: &mut S, turn: u32, run: &SharedLoop) 
     });
     let chosen: Result<Option<String>, String> = steps.perform(name, work).await?;
     if chosen.is_err() {
-        // If the run was stopped meanwhile, it ends for that reason, not with this error.
+        // A run that was stopped meanwhile ends for that reason, not with this error.
         steps.check_run().await?;
     }
     let (own, choices) = steps.parts();
     choices.has_model = true;
-    // If no model was chosen, no performer is set: the run's own performer asks the assistant's own model.
+    // If no model was chosen, `performer` is `None`, and the run's own performer asks the assistant's model.
     let performer = chosen.and_then(|name| {
         let performer = name.map(|name| own.with_model(Some(&name))).transpose();
         performer.map_err(|error| error.to_string())
@@ -205,7 +202,7 @@ async fn select_model<S: TurnSteps>(steps: &mut S, turn: u32, run: &SharedLoop) 
 }
 
 /// Shortens the messages that the model sees until the next request fits. `overflow` is the provider's error, if it refused the request as
-/// too long. The inner error is the message of a failed hook that chooses the tools.
+/// too long. The inner error is the message of a hook that failed to choose the tools.
 async fn fit_context<S: TurnSteps>(
     steps: &mut S,
     key: &StepKey,
@@ -231,8 +228,8 @@ async fn fit_context<S: TurnSteps>(
     }
 }
 
-/// Records in a reply how many tokens of its request are not in messages, but for example in the system prompt. The estimate of the next
-/// request begins with this number.
+/// Records in a reply the tokens of its request that are not in messages, such as the system prompt. The next estimate starts from this
+/// number.
 fn record_frame<S: TurnSteps>(steps: &mut S, reply: &mut ModelReply) {
     if steps.parts().0.config.context.is_some() && reply.message.usage.input > 0 {
         let context = steps.replace_context(ContextState::default());
@@ -241,7 +238,7 @@ fn record_frame<S: TurnSteps>(steps: &mut S, reply: &mut ModelReply) {
     }
 }
 
-/// Returns a failed reply for a request that was not made, because a hook that chooses its tools failed.
+/// Returns a failed reply, because a hook that chooses tools failed before the request was made.
 fn refused_tools<S: TurnSteps>(steps: &mut S, message: String) -> ModelReply {
     let (own, choices) = steps.parts();
     let refused = ModelError::new(ModelErrorKind::InvalidRequest, &*message);
@@ -274,8 +271,8 @@ async fn shown_tools<S: TurnSteps>(
     Ok(chosen.map(|chosen| shown_after(&chosen.unwrap_or_else(all), run.lock().conversation().iter())))
 }
 
-/// Returns the decision of the hooks at the end of a turn. If the answer does not fit the expected output, queues a report for the model
-/// and returns `Some(true)`, so that another turn follows.
+/// Returns the decision of the hooks at the end of a turn. If the answer is refused, queues a report for the model and returns
+/// `Some(true)`, which adds a turn.
 pub(crate) async fn end_turn<S: TurnSteps>(
     steps: &mut S,
     key: StepKey,

@@ -64,7 +64,7 @@ pub(super) enum PatternSupport {
 pub(super) enum OptionalMarking {
     /// `required` does not list the property.
     LeftOut,
-    /// `required` lists the property, and null means that it is absent.
+    /// `required` lists the property. Null means "absent".
     Null,
 }
 
@@ -91,8 +91,7 @@ pub(super) enum EnumMembers {
 pub(super) enum ReferenceSupport {
     /// `#` for the root, and `#/$defs/…` for definitions. Other keywords may stand next to a reference.
     Full,
-    /// `#/$defs/…` only, because the root may be rewritten as one plain object, so that `#` would not mean the original root. Other
-    /// keywords may stand next to a reference.
+    /// `#/$defs/…`, but not `#`, because the root may be rewritten. Other keywords may stand next to a reference.
     Definitions,
     /// `#/$defs/…`, without other keywords next to a reference.
     Alone,
@@ -150,7 +149,6 @@ static CANONICAL: Abilities = Abilities {
     ordering: false,
 };
 
-/// Has every keyword, and differs from `CANONICAL` only at the root.
 static PLAIN: Abilities = Abilities { references: ReferenceSupport::Definitions, ..CANONICAL };
 
 static OPENAI: Abilities = Abilities {
@@ -217,7 +215,7 @@ static GEMINI_LEGACY: Abilities = Abilities {
     ordering: true,
 };
 
-/// Includes keywords that a grammar ignores, because the model still reads them in its prompt.
+/// Includes keywords that the grammar ignores, because the model reads them in its prompt.
 static LLAMA_CPP: Abilities = Abilities {
     keywords: &[
         "minimum",

@@ -26,8 +26,8 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Change {
-    /// JSON Pointer into the rendered schema. For the kind `unsaid`, JSON Pointer into [`Plan::schema`](crate::args::Plan::schema). Empty
-    /// for the whole schema.
+    /// JSON Pointer into the rendered schema, or into [`Plan::schema`](crate::args::Plan::schema) for the kind `unsaid`. Empty for the
+    /// whole schema.
     pub path: String,
     /// The JSON Schema keyword.
     pub keyword: String,
@@ -52,8 +52,7 @@ pub(crate) enum ChangeKind {
     MadeRequired,
     /// A required property may be left out in this dialect; the description says that it is required.
     MadeOptional,
-    /// A keyword of the application's schema is not rendered, because the `Plan` has no node for it (feature `full-schema`). Replies are
-    /// still checked against the keyword.
+    /// A keyword of the application's schema is not rendered. The feature `full-schema` still checks replies against it.
     Unsaid,
     /// The dialect cannot express the keyword in any way, the schema exceeds a limit of the dialect, or the provider refuses the name of a
     /// property.

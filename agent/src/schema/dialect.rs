@@ -19,8 +19,8 @@ use std::str::FromStr;
 pub enum Dialect {
     /// Draft 2020-12 without restrictions: the form of [`Plan::schema`](crate::args::Plan::schema), and of MCP.
     Canonical,
-    /// The canonical form with one plain object at the root, for providers that read most of JSON Schema and enforce none of it. Examples
-    /// are `OpenAI` and Anthropic without `strict`, and compatible servers.
+    /// The canonical form with one plain object at the root, for providers that do not enforce the schema. Examples are `OpenAI` and
+    /// Anthropic without `strict`, and compatible servers.
     Plain,
     /// `OpenAI` with `strict: true`, for tools and for `json_schema` answers.
     OpenAiStrict,

@@ -1,8 +1,8 @@
-//! Renders schemas as forms. With a form, a server of the Model Context Protocol asks a person for values, which is called elicitation.
+//! Renders schemas as forms, with which an MCP server asks a person for values (elicitation).
 //!
 //! Source: Model Context Protocol, "Elicitation", `requestedSchema`
-//! (<https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation>): a flat object. Each property is a scalar, a choice of
-//! one text from a list, or a choice of several texts from a list.
+//! (<https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation>): a flat object. Each property is a scalar, or a choice
+//! of one or several texts from a list.
 
 use serde_json::{Map, Value, json};
 
@@ -88,8 +88,8 @@ fn field(schema: &Value, definitions: Option<&Value>) -> Option<(Value, bool)> {
     Some((field, is_nullable))
 }
 
-/// Resolves references, removes null from the accepted values, and returns whether null was accepted. Returns `None` for `true` and
-/// `false`, for unknown or deeply nested references, and for a `type` list with no type or several types besides null.
+/// Resolves references, removes null from the accepted values, and returns whether null was accepted. Returns `None` for a schema that a
+/// form cannot show, such as a value of several types.
 fn without_null(
     schema: &Value,
     definitions: Option<&Value>,

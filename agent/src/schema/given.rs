@@ -1,11 +1,11 @@
-//! Keeps a schema that the application wrote unchanged where possible, and finds the restrictions that rendering would lose.
+//! Keeps the schema of an application unchanged where possible, and lists the restrictions that a rendered schema lacks.
 
 use super::change::{Change, ChangeKind};
 use crate::args::{push_index, push_segment};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// Keywords of the application's schema that restrict the accepted values, but that the rendered schema leaves out.
+/// Keywords that restrict values in the application's schema, but are left out of the rendered schema.
 const UNRENDERED: [&str; 14] = [
     "not",
     "if",

@@ -100,14 +100,14 @@ pub(crate) fn with_rendered(mut graph: Graph) -> Result<Graph, SchemaError> {
 pub struct Rendered {
     /// The name of the tool.
     pub tool: String,
-    /// The dialect of the schema. It is [`Plain`](Dialect::Plain) instead of the requested dialect in three cases: the requested dialect
-    /// is strict and cannot express the plan, the tool is [over the budget](Self::over_budget) of its request, or the tool is [never
+    /// The dialect of the schema: the requested dialect, or [`Plain`](Dialect::Plain) if the tool cannot be strict. A tool cannot be
+    /// strict if the strict dialect cannot express its plan, if it is [over the budget](Self::over_budget), or if it is [never
     /// strict](crate::tool::ToolOptions::strict).
     pub dialect: Dialect,
     /// The schema to send.
     pub schema: Value,
-    /// The differences between the schema and the plan, in the order of the schema, and the parts of the plan that the requested dialect
-    /// cannot express.
+    /// The differences between the schema and the plan, in the order of the schema. Includes the parts of the plan that the requested
+    /// dialect cannot express.
     pub changes: Vec<Change>,
     /// The limit of a request that the tool would exceed together with the other tools, such as `20 strict tools`. A tool over the limit is
     /// sent without `strict`, in [`Dialect::Plain`]. Only [`Registry::in_dialect`](crate::Registry::in_dialect) sets this field, because

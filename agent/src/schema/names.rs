@@ -23,7 +23,7 @@ pub(super) fn refused_names(dialect: Dialect, schema: &Value) -> Vec<Change> {
     found
 }
 
-/// Recurses no deeper than the schema, whose depth the renderer limits.
+/// Collects the refused names. The renderer limits the depth of the schema, and thus of this recursion.
 fn collect_refused(schema: &Value, path: &mut String, found: &mut Vec<Change>) {
     let Value::Object(map) = schema else { return };
     let length = path.len();

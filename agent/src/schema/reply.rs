@@ -43,8 +43,8 @@ pub fn restore_nulls<'t>(plan: &Plan, dialect: Dialect, text: &'t str) -> Cow<'t
 /// Maximum number of alternatives that are tried in the whole text.
 const MAX_TRIALS: usize = 200;
 
-/// Removes the nulls that mean "absent" from a reply. The recursion is at most 128 levels deep, because the parser refuses deeper texts.
-/// The methods that restore a value return its new text, or `None` if the text stays unchanged.
+/// Removes the nulls that mean "absent" from a reply. The methods return the new text of a value, or `None` if the text stays unchanged.
+/// The parser limits the recursion to 128 levels.
 struct Restorer<'g> {
     graph: &'g Graph,
     trials: usize,
@@ -53,7 +53,7 @@ struct Restorer<'g> {
 type ObjectEntries<'t> = [(Cow<'t, str>, Doc<'t>)];
 
 impl Restorer<'_> {
-    /// Restores the arguments as a whole. The model saw one object at the root, with the properties of all variants.
+    /// Restores the root. If the root is not an object, the model saw one object with the properties of all variants.
     fn root(&mut self, doc: &Doc<'_>) -> Option<String> {
         let Shape::Object(entries) = &doc.shape else { return None };
         if self.graph.root_object().is_some() {
@@ -81,7 +81,7 @@ impl Restorer<'_> {
             }
             first.get_or_insert(restored);
         }
-        // If no variant fits, the text is restored for the first variant whose tags match, so that the report is about that variant.
+        // If no variant fits, the report is about the first variant whose tags match.
         first.flatten()
     }
 
@@ -153,8 +153,8 @@ impl Restorer<'_> {
         changed.then(|| object_text(&out))
     }
 
-    /// Restores an externally tagged enum. Null entries of known variants are removed, unless all entries are null: in that case, entries
-    /// of variants that accept null stay. An object with repeated keys is not changed.
+    /// Restores an externally tagged enum by removing null entries of known variants. If all entries are null, entries of variants that
+    /// accept null stay.
     fn external(&mut self, object: &ObjectSpec, entries: &ObjectEntries<'_>) -> Option<String> {
         let node = |key: &str| object.find(key, 0).map(|i| object.props[i].node);
         let distinct: HashSet<&str> = entries.iter().map(|(key, _)| key.as_ref()).collect();

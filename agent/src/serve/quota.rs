@@ -48,7 +48,6 @@ impl Quota {
         tokio::time::timeout(wait, turn).await.ok().flatten()
     }
 
-    /// Creates a permit that has not acquired the semaphores yet.
     fn unfilled(self: &Arc<Self>, caller: Option<&Arc<str>>) -> QuotaPermit {
         let own = caller.map(|caller| {
             let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);

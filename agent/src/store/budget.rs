@@ -79,8 +79,8 @@ impl MemoryBudgets {
         self.budgets.len() + self.holds.values().map(BTreeMap::len).sum::<usize>()
     }
 
-    /// Counts expired holds on the budgets of `holds` as spent. Then returns the use of a budget whose limit a new hold would exceed, if
-    /// there is one. A budget that already has a hold with this id is not checked again.
+    /// Counts expired holds as spent. Then returns the use of the first budget whose limit its new hold would exceed. A budget that
+    /// already has a hold with this id is not checked again.
     pub(super) fn refusal(&mut self, id: &str, holds: &[BudgetHold], now: i64) -> Option<BudgetUse> {
         for hold in holds {
             self.charge_expired(&hold.budget, now);

@@ -41,10 +41,9 @@
 //! [effect](crate::tool::Effect) of the tool decides. Calls of `pure` and `idempotent` tools run again with the same idempotency key, at
 //! most [`max_attempts`](crate::tool::ToolPolicy::max_attempts) times (3 unless the tool sets it), as long as the parameters of the tool
 //! and the arguments are the same. Any other call does not run again: it ends as interrupted, with the code `lost`. Calls that wait are an
-//! exception: a call that asked a person, or that started a sub-agent whose steps are stored, continues, and the result of a deferred call
-//! is still awaited. Approval decisions that were not used yet are requested again. `prompt` does not continue the interrupted run. It
-//! gives each call that has no result in the conversation its recorded result, or a result that reports that no result was recorded, and
-//! begins a new run.
+//! exception: a call continues if it asked a person or started a sub-agent whose steps are stored, and the result of a deferred call is
+//! still awaited. Approval decisions that were not used yet are requested again. `prompt` does not continue the interrupted run. It gives
+//! each call without a result its recorded result, or a result that reports that none was recorded, and begins a new run.
 //!
 //! # When the store fails
 //!
@@ -250,10 +249,10 @@ use crate::tool::BoxFuture;
 /// # Ok(()) }
 /// ```
 pub trait Store: Send + Sync {
-    /// Inserts a record as pending, at its first attempt, and returns `None`. If a record with this key exists, returns that record, after
-    /// incrementing its attempt count if it is pending. A pending record that [continues](InvocationRecord::continues) is an exception:
-    /// its handle is removed, its attempt is not counted, and it is returned as it was before. If several callers begin a record that
-    /// continues at the same time, only one of them gets it with the handle.
+    /// Inserts a record as pending, at its first attempt, and returns `None`. If a record with this key exists, returns that record. A
+    /// pending record first gets its attempt count incremented. The exception is a pending record that
+    /// [continues](InvocationRecord::continues): the store only removes its handle, and returns the record as it was before. If several
+    /// callers begin such a record at the same time, only one of them gets the handle.
     fn begin(&self, new: InvocationRecord) -> BoxFuture<'_, Result<Option<InvocationRecord>, StoreError>>;
 
     /// Ends a pending record. Returns false if no record has this key, or if the record has already ended.
@@ -340,15 +339,14 @@ pub trait Store: Send + Sync {
     /// calls are kept.
     fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>>;
 
-    /// Reserves amounts of budgets for a request, all or none. Returns `None` if all amounts are reserved, and otherwise the use of a
-    /// budget whose limit would be exceeded. A budget that already has a hold with this id is not reserved again.
+    /// Reserves amounts of several budgets for a request, all or none. Returns `None` on success, and otherwise the use of a budget whose
+    /// limit would be exceeded. A budget that already has a hold with this id is not reserved again.
     ///
-    /// A hold that is not settled by `until` counts as spent in full afterwards, because the request may have been made. The hold is kept
-    /// for at least 7 more days, so that a late settlement corrects the amount. `now` and `until` are milliseconds since 1970.
+    /// A hold that is not settled by `until` counts as spent, because the request may have been made. It is kept for at least 7 more days,
+    /// so that a late settlement corrects the amount. `now` and `until` are milliseconds since 1970.
     ///
     /// # Errors
-    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets. The default implementation always returns this
-    /// error.
+    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets, as the default implementation does.
     fn reserve<'a>(
         &'a self,
         id: &'a str,
@@ -360,8 +358,8 @@ pub trait Store: Send + Sync {
         Box::pin(std::future::ready(Err(no_budgets())))
     }
 
-    /// Replaces the holds with this id on these budgets by the spent amounts. Each amount comes with the key of its budget. Returns
-    /// whether there was a hold to replace. A second settlement has no effect.
+    /// Replaces the holds with this id by the spent amounts, each with the key of its budget. Returns whether there was such a hold. A
+    /// second settlement has no effect.
     ///
     /// # Errors
     /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets. The default implementation always returns this

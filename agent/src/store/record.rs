@@ -144,7 +144,7 @@ pub struct InvocationRecord {
     pub created_at: i64,
     /// The status of the call.
     pub status: InvocationStatus,
-    /// The number of attempts at the call. A call that [continues](Self::continues) counts no further attempt.
+    /// The number of attempts at the call. To continue a call that waited is not another attempt (see [`continues`](Self::continues)).
     #[serde(default = "first")]
     pub attempt: u32,
     /// The handle under which a result from outside will be delivered. If the call waits for a person or a sub-agent, the library itself
@@ -210,9 +210,8 @@ impl InvocationRecord {
         self
     }
 
-    /// Returns whether the call waits for a person, or for the run of a sub-agent. The library gives such a call a handle that begins with
-    /// `agent:`. When such a call begins again, it continues: [`Store::begin`](super::Store::begin) removes the handle and counts no
-    /// attempt.
+    /// Returns whether the call waits for a person, or for the run of a sub-agent. Such a call has a handle that begins with `agent:`.
+    /// When the call continues, [`Store::begin`](super::Store::begin) removes the handle and counts no attempt.
     ///
     /// ```
     /// use agent::store::InvocationRecord;

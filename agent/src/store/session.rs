@@ -96,13 +96,12 @@ pub enum EntryKind {
         /// The change.
         change: Box<ViewChange>,
     },
-    /// A kind of a later version, or a change of the view that this version cannot read.
+    /// An entry of an unknown kind, or a view change that this version cannot read.
     #[serde(untagged)]
     Unknown(Map<String, Value>),
 }
 
-/// Reads an unknown kind, and a change of the view that cannot be read, as [`EntryKind::Unknown`]. Any other kind that cannot be read is an
-/// error.
+/// Reads unknown kinds as [`EntryKind::Unknown`], and also changes of the view that cannot be read.
 impl<'de> Deserialize<'de> for EntryKind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]

@@ -10,7 +10,7 @@ use crate::masking::SecretMask;
 use crate::panics::Observer;
 use crate::traffic::{OnTraffic, Traffic, TrafficKind};
 
-/// Maximum number of exchanges of a request that are kept. Further exchanges replace the last exchange.
+/// Maximum number of kept exchanges per request. After that, each new exchange replaces the last one.
 const KEPT: usize = 32;
 /// Maximum length of the kept part of a response, in bytes.
 const MAX_BODY: usize = 64 << 10;

@@ -106,7 +106,7 @@ impl ObservedRequest {
         (&*self.run, self.turn, self.attempt) == (run, turn, attempt)
     }
 
-    /// Returns the request without secret arguments, its body as the provider gets it, and the last response as it was received. `secrets`
+    /// Returns the request, the body that the provider gets, and the last response that was received, without secret arguments. `secrets`
     /// contains the secret parameters of the assistant's own tools.
     pub(super) fn shown(&self, secrets: &SecretArguments) -> Value {
         let mut secrets = secrets.clone();
@@ -138,8 +138,8 @@ impl ObservedRequest {
         shown
     }
 
-    /// Returns the last response as it was received. A secret that arrives in pieces cannot be masked. So the body is withheld if the
-    /// reply calls a tool that may have secret arguments, and for an incomplete reply, if any tool has secret parameters.
+    /// Returns the last response as it was received. A secret that arrives in pieces cannot be masked, so the body is withheld if the
+    /// reply calls a tool with secret arguments. The body of an incomplete reply is withheld if any tool has secrets.
     #[cfg(feature = "http")]
     fn received(&self, secrets: &SecretArguments) -> Value {
         let is_open = match &*self.progress.end() {
@@ -171,8 +171,8 @@ pub(super) struct ObservedModel {
 }
 
 impl ObservedModel {
-    /// Logs a request, unless `cx` has no step key. Returns the context for the wrapped model, and the value that records the end of the
-    /// request.
+    /// Logs a request that belongs to a step of a run. Returns the context for the wrapped model, and the progress in which the end of the
+    /// request is recorded.
     fn observe(&self, cx: &StepCx, request: &ModelRequest) -> (StepCx, Arc<RequestProgress>) {
         let progress = Arc::<RequestProgress>::default();
         let Some(key) = &cx.key else { return (cx.clone(), progress) };

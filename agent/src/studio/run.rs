@@ -188,8 +188,8 @@ impl RunReader {
     }
 }
 
-/// Logs the events of a run until it ends or is suspended. `before` is the snapshot from which the run was resumed: if resuming fails, the
-/// run waits again with this snapshot.
+/// Logs the events of a run until it ends or is suspended. `before` is the suspended run that was resumed. If resuming fails, `before`
+/// waits again.
 pub(super) async fn drive(to: Arc<StudioRun>, mut run: Run, before: Option<Box<SuspendedRun>>) {
     let mut unfinished = OverOnDrop(Some(to.clone()));
     while let Some(event) = run.next().await {

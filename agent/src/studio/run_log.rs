@@ -14,7 +14,7 @@ const MAX_BYTES: usize = 16 << 20;
 const SHORT_TEXT: usize = 2 << 10;
 /// Maximum number of entries. The last entry reports that the log is full.
 const MAX_ENTRIES: usize = 100_000;
-/// The size of a log, in bytes, above which the log is full. Above [`MAX_BYTES`], only long texts are cut, so the log still grows.
+/// The size of a log, in bytes, above which the log is full. A log above [`MAX_BYTES`] still grows, with short texts.
 const MAX_TOTAL: usize = 4 * MAX_BYTES;
 /// The length, in bytes, above which no further entry is added to one piece of an event stream.
 const BATCH: usize = 128 << 10;

@@ -12,7 +12,7 @@ use crate::serve::{HostPolicy, Lifecycle};
 use crate::tool::secrets::SecretArguments;
 
 pub(super) struct StudioShared {
-    /// A fork of the application's assistant, whose requests are logged.
+    /// A fork of the application's assistant. Its models log each request in `requests`.
     pub(super) template: Assistant,
     pub(super) secrets: Arc<SecretArguments>,
     pub(super) requests: Arc<RequestLog>,

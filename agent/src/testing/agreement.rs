@@ -160,7 +160,7 @@ impl<T: DeserializeOwned> Proof<T> {
     fn new(plans: Plans, samples: usize, seed: u64) -> Self {
         let [exact, ..] = &plans.by_policy;
         let own_policies = exact.source().is_some_and(|schema| schema.to_string().contains("\"x-coerce\""));
-        // Formats are validated only for a plan of a type: a plan that was compiled from a schema accepts any text for a format.
+        // Only the plan of a Rust type validates formats. A plan that was compiled from a schema accepts any text for a format.
         let closed = Schema::new(exact.schema(), exact.source().is_some());
         let report = AgreementReport {
             name: exact.name().to_owned(),
@@ -213,8 +213,8 @@ impl<T: DeserializeOwned> Proof<T> {
         self.policies_widen(text, &read);
         let sent = serde_json::from_str::<Value>(text).ok();
         let sent = match proof::repeated_key(text) {
-            // Where the schema accepts any value, a repeated key is accepted, and its last occurrence counts. If one of several
-            // alternatives must fit, however, a repeated key is refused.
+            // A repeated key is accepted only where the schema accepts any value, and not within alternatives. The last occurrence of the
+            // key counts.
             Some(key) => {
                 sent.filter(|sent| !is_refused_as_repeated(&read[0]) && self.takes_anything(sent, &key))
             }
@@ -249,14 +249,13 @@ impl<T: DeserializeOwned> Proof<T> {
         })
     }
 
-    /// Returns whether the schema refuses the value only because of a format, and the type accepts more spellings of this format.
     fn is_own_spelling(&self, sent: &Value) -> bool {
         let reads = |value: &Value| serde_json::from_str::<T>(&value.to_string()).is_ok();
         self.closed.as_ref().is_some_and(|closed| closed.is_own_spelling(sent, reads))
     }
 
-    /// Returns whether the type parses the text and has a variant for every other word (`#[serde(other)]`). The schema does not contain
-    /// this variant, so it may refuse a text that the type parses.
+    /// Returns whether a variant with `#[serde(other)]` may be the reason why the type parses a text that the schema refuses. The schema
+    /// does not contain such a variant.
     fn has_other_words(&self, text: &str) -> bool {
         self.plans.by_policy[0].takes_other_words() && serde_json::from_str::<T>(text).is_ok()
     }
@@ -316,8 +315,8 @@ impl<T: DeserializeOwned> Proof<T> {
         for (policy, read) in read.iter().enumerate() {
             let Ok(parsed) = read else { continue };
             let changed = !parsed.coercions().is_empty();
-            // The exact policy allows only changes such as 1.0 to 1. The schema treats both as the same number, so a value that the schema
-            // refuses does not fit after such a change either.
+            // The exact policy changes only numbers such as `1.0`. The schema treats `1.0` and `1` alike, so such a change cannot make a
+            // refused value fit.
             if changed && (policy > 0 || self.own_policies) {
                 continue;
             }
@@ -337,10 +336,10 @@ impl<T: DeserializeOwned> Proof<T> {
         }
     }
 
-    /// Checks that coerced arguments fit the schema, and that the exact policy accepts them without a coercion.
+    /// Checks that coerced arguments fit the schema and need no second coercion.
     fn coerced(&mut self, text: &str, read: &[ParseResult<T>; 3]) {
         for (policy, read) in read.iter().enumerate() {
-            // Texts with very large numbers are skipped: a `Value` may hold such a number as a string, which does not fit the schema.
+            // Very large numbers are skipped: a `Value` may contain them as strings, which the schema refuses.
             if beyond_floats(text) || !read.as_ref().is_ok_and(|parsed| !parsed.coercions().is_empty()) {
                 continue;
             }
@@ -369,14 +368,14 @@ fn numbers(text: &str) -> impl Iterator<Item = &str> {
         .filter(|token| token.contains(|c: char| c.is_ascii_digit()))
 }
 
-/// Returns whether the text has a number of 2^53 or more. Floats cannot represent all these integers, so validators of JSON Schema differ
-/// on them, and the schema contains no such bounds.
+/// Returns whether the text has a number of 2^53 or more. Validators of JSON Schema disagree on such integers, because floats cannot
+/// represent all of them.
 fn beyond_floats(text: &str) -> bool {
     numbers(text).any(|token| token.parse::<f64>().is_ok_and(|v| v.abs() >= 9_007_199_254_740_992.0))
 }
 
-/// Returns whether the coercion changes only the form of a number, such as 3.0 to 3, or rounds the number to a float. Even the exact
-/// policy allows and records such coercions, so they are not faults.
+/// Returns whether the coercion only respells a number, such as 3.0 as 3, or rounds the number to a float. Even the policy `exact` allows
+/// such coercions.
 fn is_same_number(change: &Coercion) -> bool {
     change.rule == CoercionRule::FloatToInteger
         || change.rule == CoercionRule::NumberRounded

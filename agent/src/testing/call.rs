@@ -13,11 +13,10 @@ const MAX_POINTER: usize = 4_000;
 /// The length, in bytes, above which a text is streamed in large pieces, rather than byte by byte.
 const BYTE_BY_BYTE: usize = 2_000;
 
-/// Checks for one call each law of argument validation that needs no schema, for example that a corrected call is accepted. `text`
-/// contains the arguments of the call. `T` is their type, or [`Value`](serde_json::Value).
+/// Checks that argument validation is consistent for one call, for example that a corrected call is accepted. `text` contains the
+/// arguments of the call. `T` is their type, or [`Value`](serde_json::Value).
 ///
-/// The call may be accepted or refused: only the consistency of validation is checked. Use the function for logged calls of real models,
-/// or in a fuzzer.
+/// The call may be accepted or refused. Use the function for logged calls of real models, or in a fuzzer.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -52,8 +51,8 @@ pub(super) fn check_call<T: DeserializeOwned>(plan: &Plan, text: &str) -> Result
     stream_agrees(plan, text, typed.as_ref().err())
 }
 
-/// Checks that parsing agrees with `diagnosis`, the pass that explains mistakes. If the plan accepts arguments, only the type itself may
-/// refuse them.
+/// Checks that parsing and `diagnosis`, which explains mistakes, agree on the arguments. If both accept the arguments, only the type
+/// itself may refuse them.
 fn paths_agree<T: DeserializeOwned>(
     plan: &Plan,
     text: &str,
@@ -72,8 +71,8 @@ fn paths_agree<T: DeserializeOwned>(
     match (typed, whole, &explained) {
         (Ok(_), _, Err(issues)) => fail(format!("read as the type: accepts\nexplained: {}", lines(issues))),
         (Err(refusal), Ok(whole), Ok(())) => {
-            // The plan accepts the arguments, but parsing as the type refuses them. This is allowed only if all issues can come from the
-            // type, and if serde without the plan refuses the arguments, too.
+            // The plan accepts the arguments, but the type refuses them. This is allowed only if the type can report all issues, and if
+            // serde without the plan refuses the arguments, too.
             let own = refusal.issues().iter().all(|issue| is_own(issue.code));
             match serde_json::from_str::<T>(&whole.value.to_string()) {
                 Err(_) if own => Ok(()),
@@ -90,8 +89,7 @@ fn paths_agree<T: DeserializeOwned>(
     }
 }
 
-/// Returns whether an issue with this code can come from the type alone. If the schema accepts the arguments, the issue does come from the
-/// type.
+/// Returns whether the Rust type, and not only the schema, can report an issue with this code.
 pub(super) fn is_own(code: IssueCode) -> bool {
     matches!(code, IssueCode::Value | IssueCode::Format)
 }
@@ -111,11 +109,10 @@ fn refusal_is_sound<T: DeserializeOwned>(
         return fail(Law::ReportsAreBounded, format!("{length} characters"));
     }
     if repeated_key(text).is_none() {
-        // `null` means no arguments, so the paths of issues are looked up in `{}`. If the text is not JSON, issues have an empty path, or
-        // are skipped by `is_beyond`.
+        // `null` counts as `{}`. Text that is not JSON counts as `{}`, too: its issues have no path, or are skipped by `is_beyond`.
         let sent = serde_json::from_str(text).ok().filter(|sent: &Value| !sent.is_null());
         let sent = sent.unwrap_or_else(|| serde_json::json!({}));
-        // A number beyond the range of floats cannot be parsed into a value, so its issue cannot be followed.
+        // A text with a number too large for a float cannot be parsed, so the path of the issue cannot be looked up.
         let is_beyond =
             |issue: &Issue| issue.code == IssueCode::Range && serde_json::from_str::<Value>(text).is_err();
         let stray = |issue: &&Issue| !leads_into(plan, &sent, issue) && !is_beyond(issue);
@@ -135,8 +132,8 @@ fn refusal_is_sound<T: DeserializeOwned>(
     Ok(())
 }
 
-/// Returns whether the path of the issue leads to a value, or to a key that the object at the parent path lacks. A check (`validate`) may
-/// name an absent parameter, and parameters below it. A path may lead into a string that contains JSON.
+/// Returns whether the path of the issue leads to a value, or to an absent key of an object. The issue of a check (`validate`) may also be
+/// inside an absent parameter. A path may lead into a string that contains JSON.
 fn leads_into(plan: &Plan, sent: &Value, issue: &Issue) -> bool {
     if issue.path.is_empty() || issue.path.len() > MAX_POINTER {
         return true;
@@ -157,7 +154,7 @@ fn leads_into(plan: &Plan, sent: &Value, issue: &Issue) -> bool {
         let inside = decoded(&current);
         current = match at(&inside) {
             Some(below) => below,
-            // The issue of a check may lead below a parameter that was sent as `null`, because `null` counts as absent.
+            // A check (`validate`) may report a path inside a parameter that was sent as `null`, because `null` counts as absent.
             None if !(inside.is_object() || (inside.is_null() && issue.code == IssueCode::Value)) => {
                 return false;
             }
@@ -239,7 +236,7 @@ fn stream_agrees(
         None => fail(format!("stream: {early}\nwhole: accepts")),
         Some(whole) if ended.is_ok() && json.is_ok_and(|json| json.is_object()) => {
             let listed = whole.issues().len() < whole.count();
-            // The pass over complete arguments does not check values under repeated keys.
+            // `whole` has no issues of the values under a repeated key.
             let covers = |early: &Issue, issue: &Issue| {
                 issue.path == early.path
                     || issue.code == IssueCode::Duplicate && early.path.starts_with(&issue.path)

@@ -141,7 +141,7 @@ struct SlipReport {
     /// The mistake in words, for example `a number as text`.
     slip: &'static str,
     sent: usize,
-    /// The number of calls that were accepted without a coercion, because the parameter allows such values.
+    /// The number of calls that were accepted without a coercion.
     as_is: usize,
     coerced: usize,
     refused: usize,
@@ -234,15 +234,15 @@ impl FuzzReport {
     }
 }
 
-/// Returns whether a refusal has an issue at the path of the mistake, below this path, or at one of its parents. For a wrong key, the
-/// issue may be that the correct key is missing. If the report omits issues, the expected issue may be among them.
+/// Returns whether a refusal may report the mistake: an issue is at the path of the mistake, below this path, or at one of its parents. A
+/// missing key beside the mistake also counts, and so does any report that omits issues.
 fn names(refusal: &InvalidArguments, place: &str) -> bool {
     let inside = |outer: &str, inner: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     refusal.issues().len() < refusal.count()
         || refusal.issues().iter().any(|issue| match issue.code {
-            // An issue about text that is not JSON has no path. The issue of a type may have no path, either.
+            // An issue about broken JSON has no path, and an issue that a Rust type reports may have none.
             IssueCode::Json | IssueCode::Value if issue.path.is_empty() => true,
             IssueCode::Missing if parent(&issue.path) == parent(place) => true,
             _ => inside(place, &issue.path) || (!issue.path.is_empty() && inside(&issue.path, place)),

@@ -23,22 +23,20 @@ pub(super) enum Law {
     PathsAgree,
     /// A refusal has at least one issue.
     RefusalsAreExplained,
-    /// Every issue points to a value that was sent, or to a key that is missing. The issue of a check (`validate`) may also point to an
-    /// absent parameter.
+    /// Every issue points to a sent value or to a missing key. An issue of `validate` may also point to an absent parameter.
     IssuesPointIntoTheCall,
     /// A report has at most 6,000 characters.
     ReportsAreBounded,
     CorrectionsAreAccepted,
-    /// Arguments that an `ArgumentStream` refuses early are also refused as a whole, at the same path. A stream ends without an error
-    /// exactly if its text is JSON.
+    /// If an `ArgumentStream` refuses a parameter early, the complete arguments are refused at the same path. A stream ends with an error
+    /// if and only if its text is not JSON.
     StreamsAgree,
     ChecksDoNotPanic,
     /// Text that is not JSON, or that repeats a key, is refused.
     BrokenTextIsRefused,
     /// A refusal has an issue at the path of the mistake.
     RefusalsNameTheMistake,
-    /// At least one value was found that both the schema and the type accept. Without such a value, the check of the other laws would
-    /// prove nothing.
+    /// The schema and the type accept at least one sample. Without a sample, no other law is tested.
     SamplesExist,
 }
 

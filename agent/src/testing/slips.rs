@@ -58,8 +58,8 @@ impl Slip {
         }
     }
 
-    /// Returns calls with a repeated key, for the mistake [`TWICE`] only. The function in `make` cannot return them: texts that parse as
-    /// JSON are dropped, and a text with a repeated key parses.
+    /// Returns calls with a repeated key, for the mistake [`TWICE`]. The function in `make` cannot make them, because texts that parse as
+    /// JSON are dropped.
     fn twice(&self, arguments: &Value) -> Vec<SlippedCall> {
         let keys = arguments.as_object().into_iter().flat_map(Map::keys);
         let twice = |key: &String| {

@@ -42,8 +42,8 @@ pub async fn assert_store(store: &(impl Store + ?Sized), name: &str) {
     budgets(store, name).await;
 }
 
-/// Checks that the amounts of one `reserve` call are reserved all or none, that they are settled once, and that they count as spent if
-/// they are not settled in time. Ends early if the store has no budgets, which it reports as `Unsupported`.
+/// Checks that one `reserve` call reserves all amounts or none, that they are settled once, and that they count as spent if they are not
+/// settled in time. Skips stores without budgets (`Unsupported`).
 async fn budgets(store: &(impl Store + ?Sized), name: &str) {
     let (one, other) = (format!("{name}/\0one"), format!("{name}/other"));
     let id = |id: &str| format!("{name}/{id}");

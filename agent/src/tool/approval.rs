@@ -85,8 +85,8 @@ impl Approval {
         }
     }
 
-    /// Creates a rule that applies this rule to all arguments, including those that are hidden from the model. `whole` adds the hidden
-    /// arguments to the text that the model sent, so that the text fits `plan`. If `whole` returns `None`, approval is required.
+    /// Creates a rule that also sees the arguments that are hidden from the model. `whole` adds these arguments to the text that the model
+    /// sent. If `whole` returns `None`, approval is required.
     pub(super) fn over(
         self,
         plan: Plan,
@@ -99,8 +99,8 @@ impl Approval {
         })
     }
 
-    /// Returns whether a call has to be approved. `arguments` is JSON text that fits `plan`, the plan of the tool. If the rule is a
-    /// function, text that does not fit requires approval.
+    /// Returns whether a call has to be approved. `arguments` is JSON text that fits `plan`, the plan of the tool. If the text does not
+    /// fit, a rule that is a function requires approval.
     pub fn is_needed(&self, plan: &Plan, arguments: &str) -> bool {
         self.applies(&ArgumentText { plan, text: arguments })
     }

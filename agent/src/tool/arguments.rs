@@ -26,9 +26,9 @@ use serde_json::Value;
     note = "write `#[derive(ToolArgs)]` above the type"
 )]
 pub trait ToolArgs {
-    /// Whether a value is a JSON object with fixed fields. If a `#[tool]` function has only one argument, and the argument's type has
-    /// `OBJECT = true`, the argument is the whole argument object. The exceptions are an argument that is taken by reference, and an
-    /// argument with `nested`, `flatten`, `with` or a `#[cfg]`.
+    /// Whether a value is a JSON object with fixed fields. If the only argument of a `#[tool]` function has a type with `OBJECT = true`,
+    /// the argument is the whole argument object. This does not apply to an argument by reference, or with `nested`, `flatten`, `with` or
+    /// a `#[cfg]`.
     const OBJECT: bool;
 
     /// Returns the value as JSON if its type is an enum without fields, and `None` otherwise. The derive generates this method for such

@@ -73,7 +73,7 @@ pub(super) struct BodyInProgress {
 struct Asking {
     may_restart: bool,
     count: u32,
-    /// Number of questions that the [`Answerer`] is answering, of this call and of the calls that its body made.
+    /// Number of questions of this call and its nested calls that the [`Answerer`] is answering.
     in_place: u32,
     /// The questions for which the call is suspended.
     open: Vec<Question>,
@@ -138,7 +138,7 @@ impl BodyInProgress {
         self.outer.as_deref().map_or(self, Self::outermost)
     }
 
-    /// Continues the numbering of questions at `count`, the number of questions that were asked before the body was restarted.
+    /// Continues the numbering of questions at `count`, the number of questions before the body was restarted.
     #[cfg(feature = "mcp-client")]
     pub(super) fn count_from(&self, count: u32) {
         let mut asking = self.asking();
@@ -156,8 +156,8 @@ impl BodyInProgress {
     }
 }
 
-/// A guard that counts a question in `in_place` of its call and of all outer calls while the [`Answerer`] answers. The time limit of a
-/// call is paused while its `in_place` is above zero.
+/// A guard that pauses the time limits of a call and of all outer calls while the [`Answerer`] answers. It counts the question in the
+/// `in_place` of each call.
 struct WaitsInPlace<'c>(&'c BodyInProgress);
 
 impl<'c> WaitsInPlace<'c> {
@@ -206,8 +206,8 @@ impl<T: Argument> InputReader<T> {
         plan.map(|(plan, is_wrapped)| Self { plan, is_wrapped, of: PhantomData })
     }
 
-    /// Parses an input. The error lists the issues. If the schema has only the property `value`, the input may be an object with this
-    /// property or the value of the property, so both are tried.
+    /// Parses an input. The error lists the issues. If the schema has only the property `value`, the input may be an object, or only the
+    /// value, so both are tried.
     fn read(&self, question: &Question, input: &Value) -> Result<T, String> {
         let [first, second] = question.texts(input);
         match self.parse(&first) {
@@ -263,9 +263,9 @@ impl ToolContext {
     /// Asks a person for a value of type `T`. The schema of `T` describes the input to forms. The input is checked and coerced like
     /// arguments. If an input is refused, the question is asked again with a list of the issues. The third refused input is an error.
     ///
-    /// A function may answer questions: [`on_question`](crate::AssistantBuilder::on_question) of the assistant, of an assistant that runs
-    /// this assistant as a sub-agent, or of the [context](Self::on_question). The body then waits for the function. The time limit of
-    /// the tool does not run meanwhile, and starts again in full length when the input arrives.
+    /// A function of the application can answer questions. It is set with [`on_question`](crate::AssistantBuilder::on_question) of the
+    /// assistant, of an assistant above it, or of the [context](Self::on_question). The time limit of the tool stops while the body waits
+    /// for the function, and starts again in full when the input arrives.
     ///
     /// If no function answers questions, or the function returns [`QuestionInput::Later`], the run is suspended. The suspended run then
     /// lists the question among [its questions](crate::SuspendedRun::questions). A waiting body cannot be stored. The body is therefore
@@ -383,8 +383,8 @@ impl ToolContext {
         }
     }
 
-    /// Returns the input that was recorded for this question before the body was restarted, if there is one. If the restarted body asks a
-    /// different question, stops the call and never completes.
+    /// Returns the input from before the body was restarted, if there is one. If the restarted body asks a different question, stops the
+    /// call and never completes.
     async fn recorded_input(&self, question: &mut Question) -> Option<QuestionInput> {
         let inputs = self.ask_rules()?.inputs.clone();
         let recorded = inputs.iter().find(|recorded| recorded.question.number == question.number)?;

@@ -16,8 +16,8 @@ use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// The body of a [`Tool`](crate::Tool). A closure ([`Tool::new`](crate::Tool::new)) or a `#[tool]` function is shorter than an
-/// implementation by hand. An implementation can also declare the state that it requires, and parse the arguments as a type of its own.
+/// The body of a [`Tool`](crate::Tool). Most tools do not implement this trait by hand: a closure ([`Tool::new`](crate::Tool::new)) or a
+/// `#[tool]` function is shorter. An implementation can declare the state that it requires, and parse the arguments as its own type.
 ///
 /// ```
 /// use agent::tool::{AcceptedArguments, ToolBody};
@@ -84,8 +84,8 @@ pub trait ToolBody: Send + Sync + 'static {
         cx: &'a ToolContext,
     ) -> BoxFuture<'a, ToolOutcome>;
 
-    /// Checks the text of arguments by a definition. By default, the text is parsed as a [`Value`]. A body that takes another type
-    /// overrides this method and parses the text as that type ([`AcceptedArguments::parse`]), so that the text is parsed only once.
+    /// Checks the arguments in `text` by the definition, and parses them as a [`Value`]. A body that takes another type overrides this
+    /// method with [`AcceptedArguments::parse`] for that type, so that the text is parsed only once.
     ///
     /// # Errors
     /// Fails with the full report when the arguments are refused.
@@ -98,8 +98,8 @@ pub trait ToolBody: Send + Sync + 'static {
         &[]
     }
 
-    /// Returns whether the body may read more of the context than the state that it [requires](Self::requires). Default: `true`. If this is
-    /// `true`, results of the tool are not [cached](crate::tool::ToolPolicy::cache) in a run whose prompt set state.
+    /// Returns whether the body may read more of the context than the state that it [requires](Self::requires). If `true`, which is the
+    /// default, results are not [cached](crate::tool::ToolPolicy::cache) in a run whose prompt has state of its own.
     fn reads_context(&self) -> bool {
         true
     }
@@ -134,8 +134,7 @@ pub struct AcceptedArguments {
     value: OnceLock<Value>,
     /// The value that the check parsed, until the body takes it.
     parsed: Mutex<Option<Box<dyn Any + Send>>>,
-    /// The arguments that the body gets instead of these. Set if the model saw another definition than that of the body, because the
-    /// application hid arguments or replaced the schema.
+    /// The arguments that the body gets instead of these. Set if the application hid arguments from the model, or replaced the schema.
     whole: Option<Box<AcceptedArguments>>,
 }
 
@@ -190,14 +189,14 @@ impl AcceptedArguments {
         self.whole.as_deref().map_or(self, Self::for_body)
     }
 
-    /// Returns the definition by which the arguments were checked. It is the definition that the model saw or, in the body of a tool with
-    /// hidden arguments or a replaced schema, the body's own definition.
+    /// Returns the definition that the arguments were checked against: the one that the model saw. Only the body of a tool with hidden
+    /// arguments or a replaced schema gets its original definition instead.
     pub fn definition(&self) -> &ToolDefinition {
         &self.definition
     }
 
-    /// Returns the checked text: the text of the model, or the text after the tool's `prepare` changed it. In the body of a tool with
-    /// hidden arguments or a replaced schema, this is the text after its conversion to the body's own definition.
+    /// Returns the checked text: the text of the model, or the text after the tool's `prepare` changed it. If arguments are hidden or the
+    /// schema is replaced, the body gets a text that fits its own definition.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -207,9 +206,8 @@ impl AcceptedArguments {
         &self.coercions
     }
 
-    /// Returns the arguments after coercion, with aliases replaced by the names in the schema. Whole numbers of up to 64 bits keep every
-    /// digit; all other numbers are rounded to `f64`. Returns `null` if the text does not fit the definition. This is possible only for
-    /// arguments that the caller checked ([`new`](Self::new)).
+    /// Returns the arguments after coercion, under the names in the schema. Integers of up to 64 bits are exact; all other numbers are
+    /// rounded to `f64`. Returns `null` if arguments that the caller checked ([`new`](Self::new)) do not fit the definition.
     pub fn value(&self) -> &Value {
         self.value.get_or_init(|| {
             let parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -241,7 +239,7 @@ impl AcceptedArguments {
         hash.unwrap_or_else(|| JsonHash::of(&Value::Null))
     }
 
-    /// Takes the arguments as an `A`. The first call returns the value that the check parsed, if the value is an `A`. Any other call parses
+    /// Takes the arguments as an `A`. The first call returns the value that was parsed by the check, if it is an `A`. Later calls parse
     /// the text again, for example when the body runs again.
     ///
     /// # Errors

@@ -20,8 +20,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A builder of tools with parameters that are declared one by one, or by a JSON Schema. It is for tools that the macros cannot make, for
-/// example with names from a configuration, or with schemas that depend on the caller. It has all [options of a tool](ToolOptions).
+/// A builder for tools that the macros cannot make: for example with a name from a configuration, or with parameters that depend on the
+/// caller. Parameters are declared one by one, or by a JSON Schema. The builder has all [options of a tool](ToolOptions).
 /// [`build`](Self::build) reports an invalid name, description, parameter or schema.
 ///
 /// ```

@@ -24,8 +24,7 @@ pub struct CancelToken {
     node: Arc<Node>,
 }
 
-/// The state of a token. A waiting future registers in the node of its token and in each ancestor, so that a parent needs no list of its
-/// children.
+/// The state of a token. A waiting future registers in its token and in each ancestor, so a parent needs no list of its children.
 #[derive(Default)]
 struct Node {
     parent: Option<Arc<Node>>,
@@ -165,7 +164,7 @@ impl fmt::Debug for CancelToken {
 #[must_use = "a future does nothing until it is awaited"]
 pub(crate) struct Cancelled {
     node: Arc<Node>,
-    /// The position of this future's waker in the [`Waiters`] of the token and of each of its ancestors. Empty until the future waits.
+    /// The positions of this future's waker: one in the [`Waiters`] of the token, and one for each ancestor. Empty until the future waits.
     slots: Vec<usize>,
 }
 

@@ -31,7 +31,7 @@ pub struct Integer {
     max: i128,
 }
 
-/// The default of `SORT` for types that are not a `KnownSort`.
+/// Provides `SORT` for types that are not a `KnownSort`.
 pub trait SortUnknown {
     const SORT: Sort = Sort::Unknown;
 }
@@ -125,8 +125,7 @@ impl Sort {
         assert!(!matches!(self, Self::Integer(_)), "an integer's range has whole ends");
     }
 
-    /// Checks a constant that is an end of a `range`. `exact` is the value of the constant, and `whole` is this value without its
-    /// fraction.
+    /// Checks a constant at an end of a `range`. `exact` is its value, and `whole` is its integer part.
     #[track_caller]
     #[expect(clippy::cast_precision_loss, clippy::float_cmp, reason = "both sides lose the same")]
     pub const fn constant(self, whole: i128, exact: f64, written: &str) {
@@ -192,7 +191,7 @@ impl Sort {
     }
 }
 
-/// The defaults of `TEXT_KEYS` for types that are not `WithoutTextKeys`, and of `IS_MAP` for types that are not a `Map`.
+/// The constants of a `Probe` that has no inherent constant of the same name.
 pub trait KeysUnknown {
     const TEXT_KEYS: bool = true;
     const IS_MAP: bool = false;
@@ -229,7 +228,7 @@ impl<A, B, C> Composed for (A, B, C) {}
 impl<A, B, C, D> Composed for (A, B, C, D) {}
 impl<A, const N: usize> Composed for [A; N] {}
 
-/// Panics at compile time for a map whose keys cannot be the keys of a JSON object. `are` is `true` if the keys are allowed.
+/// Panics at compile time if `are` is `false`: the keys of a map cannot be the keys of a JSON object.
 #[track_caller]
 #[expect(clippy::missing_panics_doc, reason = "it is a compile error")]
 pub const fn text_keys(are: bool) {
@@ -259,7 +258,7 @@ const fn refuse(parts: &[&str]) -> ! {
 /// A type that an end of a `range` can have.
 #[diagnostic::on_unimplemented(message = "`{Self}` cannot be an end of a `range`", label = "not a number")]
 pub trait Bound: serde::Serialize {
-    /// The type itself. A type without this trait has no `End`, so the compiler reports one error for it instead of several.
+    /// The type itself. With this associated type, the compiler reports only one error for a type without the trait.
     type End;
 }
 

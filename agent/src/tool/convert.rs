@@ -1,9 +1,9 @@
 //! Converts the return value of a `#[tool]` function to an outcome.
 //!
 //! A blanket conversion is not possible, because `Result` implements `Serialize`, too. Instead, generated code calls `Returned::peel`,
-//! then `OfValue::kind` or `OfError::kind`, and then `outcome` of the selected kind. An inherent method takes precedence over a method of
-//! a trait, but only for types that meet its bounds, so the concrete type selects the method. Only `outcome` fails to compile for a wrong
-//! type, so that the compiler's error names the type.
+//! then `OfValue::kind` or `OfError::kind`, and then `outcome`. For a type that meets the bounds of an inherent method, the compiler
+//! selects this method, and for any other type, the method of a trait. Only `outcome` fails to compile for a wrong type, so that the error
+//! names the type.
 
 #![expect(
     missing_docs,
@@ -54,7 +54,7 @@ impl<E: Display> ReturnError for E {
     }
 }
 
-/// A value that a tool returned. `peel` makes a `Result` of it.
+/// A value that a tool returned. The method `peel` converts the value to a `Result`.
 #[derive(Debug)]
 pub struct Returned<T>(pub T);
 
@@ -77,7 +77,7 @@ impl<T> PlainValue for Returned<T> {
     }
 }
 
-/// The value of an `Ok`. `kind` selects how the value becomes an outcome.
+/// The value of an `Ok`. `kind` is `OwnOutcome` or `AsJson`, depending on the type.
 #[derive(Debug)]
 pub struct OfValue<'a, T>(pub &'a T);
 
@@ -150,7 +150,7 @@ impl<T> PerhapsNone for Option<T> {
     }
 }
 
-/// The error of an `Err`. `kind` selects how the error becomes an outcome.
+/// The error that a tool returned. `kind` selects how it becomes an outcome.
 #[derive(Debug)]
 pub struct OfError<'a, E>(pub &'a E);
 
@@ -183,7 +183,7 @@ pub trait ErrorWithSource {
 
 impl<E: Error + Send + Sync + 'static> ErrorWithSource for OfError<'_, E> {}
 
-/// Provides `kind` for an error whose type does not implement `Error`. Implemented for a reference, so that method resolution tries it
+/// Provides `kind` for an error whose type does not implement `Error`. The impl is for a reference, so the compiler tries this `kind`
 /// last.
 pub trait ErrorUnknown {
     fn kind(&self) -> TextOnly {

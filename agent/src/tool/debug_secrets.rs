@@ -1,7 +1,7 @@
 //! Tests whether the `Debug` of a type shows its secret arguments.
 //!
-//! A derive cannot see the other derives of its type, and a `Debug` by hand may leave secrets out. So the type is tested: two values that
-//! differ only in a secret are created, and their `Debug` texts are compared.
+//! A macro does not see how a type implements `Debug`. Therefore two values that differ only in a secret are created, and their `Debug`
+//! texts are compared.
 
 use crate::args::{Plan, PlanOptions, hidden, secret_samples, withheld};
 use schemars::{JsonSchema, Schema};
@@ -13,20 +13,19 @@ use std::fmt::{Debug, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
-/// The functions that return the name of a type, and whether its `Debug` shows its secrets.
+/// Two functions about a type: the first returns its name, the second returns whether its `Debug` shows secret fields.
 pub type AskDebug = (fn() -> &'static str, fn() -> bool);
 
-/// The schema keyword that names a type to test. Only the lint reads it.
+/// The schema keyword with the name of a type whose `Debug` the lint tests.
 pub(crate) const EXTENSION: &str = "x-debug";
 
 type Shows = fn() -> bool;
 
-/// The functions that test the `Debug` of each type with secrets, by the name of the type. Types that are declared in functions may share a
-/// name.
+/// The functions that test whether `Debug` shows secrets, by the name of the tested type. Types in different functions may share a name.
 static TYPES: Mutex<BTreeMap<&'static str, Vec<Shows>>> = Mutex::new(BTreeMap::new());
 
-/// Marks the schema of a type with secrets, and registers the test of the type's `Debug`. If `ask` is `None`, because the type cannot be
-/// tested, returns the schema unchanged.
+/// Adds the name of a type with secret fields to its schema, and stores the function that tests the type's `Debug`. Without `ask`, the
+/// schema stays unchanged.
 #[must_use]
 pub fn debug_is_asked(mut schema: Schema, ask: Option<AskDebug>) -> Schema {
     if let Some((name, shows)) = ask {
@@ -57,7 +56,7 @@ struct Holder<T> {
     value: T,
 }
 
-/// Returns whether the `Debug` text of a type depends on a secret. Returns `false` if no value of the type can be created.
+/// Returns whether the `Debug` text of a `T` changes with a secret in it. Returns `false` if no `T` can be created.
 pub(super) fn shows_secrets<T: Debug + DeserializeOwned + JsonSchema>() -> bool {
     let Ok(plan) = Plan::for_type::<Holder<T>>("holder", PlanOptions::default()) else { return false };
     let text = |value: &Value| {
@@ -106,7 +105,7 @@ fn variants(value: &Value) -> Vec<Value> {
                 };
                 Value::String(text.chars().map(shift).collect())
             };
-            // The second variant changes only the last character, because the first variant may break the format that a text needs.
+            // The second variant changes only the last character, which often keeps a required format, such as a date.
             let mut last: Vec<char> = text.chars().collect();
             if let Some(char) = last.last_mut() {
                 *char = match *char {

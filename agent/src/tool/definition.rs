@@ -62,8 +62,8 @@ impl ToolDefinition {
         Self::with_options(plan, options)
     }
 
-    /// Creates the definition of a tool with these options. The name in `options` replaces the name of the plan. The plan's options for
-    /// checking arguments replace those in `options`.
+    /// Creates the definition of a tool with these options. The name comes from `options`, not from `plan`. The options for checking
+    /// arguments come from `plan`, not from `options`.
     ///
     /// # Errors
     /// Fails when the name is not `[A-Za-z0-9_-]{1,64}`, or the description is blank and the tool is not
@@ -277,7 +277,7 @@ impl ToolDefinition {
         Self::with_options(plan, self.inner.options.clone())
     }
 
-    /// Sets defaults for options of the plan that are not set. These options decide how arguments are checked.
+    /// Sets defaults for the options that decide how arguments are checked. Options that are already set stay.
     ///
     /// # Errors
     /// Fails when the schema cannot be compiled with the defaults.

@@ -16,9 +16,9 @@ impl Registry {
     /// tool. In a strict dialect, a tool with the option [`strict(false)`](crate::tool::ToolOptions::strict) is
     /// [plain](Dialect::Plain), as in every request.
     ///
-    /// At Anthropic, the strict tools of one request share a budget: 20 tools, 24 optional parameters, 16 unions. The budget is assigned in
-    /// the order of registration. A tool that fits into the remaining budget is strict. A tool that does not fit is sent without `strict`,
-    /// which is not an error. Therefore, register the tools that should be strict before all other tools.
+    /// Anthropic limits the strict tools of one request to 20 tools, 24 optional parameters and 16 unions together. In the order of
+    /// registration, each tool that still fits is strict. Every other tool is sent without `strict`, which is not an error. Therefore,
+    /// register the tools that should be strict first.
     ///
     /// ```
     /// use agent::{Registry, schema::Dialect, tool, tools};
@@ -76,8 +76,8 @@ impl Registry {
     }
 }
 
-/// Returns the dialect of a tool in a request. A tool that is not strict is [`Dialect::Plain`] instead of a strict dialect. `is_asked`
-/// decides for a tool without the option `strict`.
+/// Returns the dialect of a tool in a request. Only strict tools get a strict dialect; other tools get [`Dialect::Plain`] instead.
+/// `is_asked` decides for a tool without the option `strict`.
 fn dialect_of(definition: &ToolDefinition, dialect: Dialect, is_asked: bool) -> Dialect {
     if !dialect.is_strict() || definition.strict().unwrap_or(is_asked) { dialect } else { Dialect::Plain }
 }
@@ -104,8 +104,8 @@ pub(crate) fn tools_in_dialect(
 }
 
 #[cfg(feature = "http")]
-/// Returns the text of each tool of one request in a dialect. `is_asked` is whether the request asks for strict tools. A definition caches
-/// its text by `form` and dialect, so the result of `write` must not depend on anything else.
+/// Returns the text of each tool in a dialect. `is_asked` says whether the request asks for strict tools. The texts are cached by `form`
+/// and dialect, so `write` must not depend on anything else.
 #[cfg_attr(
     not(any(feature = "anthropic", feature = "gemini", feature = "openai")),
     allow(dead_code, reason = "only the protocols of providers write definitions")

@@ -79,8 +79,8 @@ impl ExamplePath {
     }
 }
 
-/// Checks the examples of the parameters, each in a call without other arguments. Only issues at or below the path of the example count,
-/// because the other parameters are missing.
+/// Checks each example of a parameter, in a call without other arguments. Issues outside of the example are ignored, because the other
+/// parameters are missing.
 fn of_parameters(tool: &Tool, refused: &mut Vec<RegistryProblem>) {
     let root = tool.definition().parameters();
     let mut left = vec![(root, ExamplePath::default())];
@@ -119,7 +119,7 @@ fn below<'s>(root: &'s Value, schema: &'s Value, place: &ExamplePath) -> Vec<(&'
     if let Some(target) =
         schema.get("$ref").and_then(Value::as_str).and_then(|to| root.pointer(to.strip_prefix('#')?))
     {
-        // A reference to a reference is not followed, so that this recursion ends. A recursive schema is followed to the maximum depth.
+        // A reference to a reference is not followed, because two references can refer to each other.
         if target.get("$ref").is_none() {
             found.extend(below(root, target, place));
         }

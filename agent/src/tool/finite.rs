@@ -46,7 +46,7 @@ fn has_null(value: &Value) -> bool {
     }
 }
 
-/// The error that ends the search in a value: the number that is not finite, or `None` if the value cannot be serialized.
+/// The error that ends the search. It has the number that is not finite, or `None` if the value cannot be serialized.
 #[derive(Debug)]
 struct Stop(Option<NotFinite>);
 
@@ -103,7 +103,7 @@ impl FiniteWalk {
         self.below(|| index.to_string(), value)
     }
 
-    /// Searches a value in the container. `step` returns the key or the index of the value, and is called only if the search ends there.
+    /// Searches a value of the container. `step` returns the key or the index of the value. It is called only if the search ends there.
     fn below<T: Serialize + ?Sized>(&self, step: impl FnOnce() -> String, value: &T) -> Walked {
         value.serialize(Finder).map_err(|end| {
             let end = end.below(step());

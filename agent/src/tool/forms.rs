@@ -17,13 +17,13 @@ pub(crate) struct FormQuestion {
     pub(crate) schema: Value,
 }
 
-/// Inputs by the keys of their questions. An accepted input is coerced by the schema of its question.
+/// Inputs by the keys of their questions. Accepted inputs are already coerced to the schemas of the questions.
 pub(crate) type FormInputs = BTreeMap<String, QuestionInput>;
 
 impl ToolContext {
     /// Returns the inputs to the latest questions of an MCP server, and the state that the server sent with these questions. Returns
-    /// `None` if the call was not suspended for questions of a server. An input that does not fit its question counts as dismissed. Also
-    /// continues the numbering of questions after the questions that were asked before.
+    /// `None` for a call without such questions. Input that does not fit its question becomes `Cancel`. New questions are numbered after
+    /// these questions.
     pub(crate) fn form_inputs(&self) -> Option<(FormInputs, Option<String>)> {
         let inputs = &self.ask_rules()?.inputs;
         let round_of = |question: &Question| question.continuation.as_ref().map(|asked| asked.round);
@@ -51,8 +51,8 @@ impl ToolContext {
 
     /// Asks a person the questions of an MCP server, and returns the inputs.
     ///
-    /// If there is no function that answers questions, or if it leaves a question for later, the call is suspended, and this method never
-    /// completes. When the call restarts, [`form_inputs`](Self::form_inputs) returns the inputs. If the call cannot be suspended, or
+    /// Without a function that answers questions, or if it leaves a question for later, the call is suspended. This method then never
+    /// completes; [`form_inputs`](Self::form_inputs) returns the inputs when the call restarts. If the call cannot be suspended, or
     /// `may_suspend` is `false`, the question is declined instead.
     pub(crate) async fn ask_forms(
         &self,
@@ -71,8 +71,8 @@ impl ToolContext {
                 Ok(question) => question,
                 Err(error) => {
                     tracing::warn!(server, tool = self.tool(), %error, "a question of a server cannot be asked");
-                    // If no person can be asked, the question counts as declined. A form that cannot be shown counts as dismissed, because
-                    // no person declined it.
+                    // If no person can be asked, the question counts as declined. If its form cannot be shown, the question counts as
+                    // dismissed.
                     let is_unavailable = error == AskError::Unavailable;
                     let input = if is_unavailable { QuestionInput::Decline } else { QuestionInput::Cancel };
                     inputs.insert(key, input);
@@ -120,7 +120,7 @@ impl ToolContext {
         Ok(question)
     }
 
-    /// Returns the input of the application's answering function, and the question as it was last asked. The input is
+    /// Calls the application's function for questions. Returns the question as it was last asked, and the input. The input is
     /// [`QuestionInput::Later`] if there is no function or no answer yet.
     async fn form_input(&self, mut question: Question) -> (Question, QuestionInput) {
         let Some((rules, answerer)) =

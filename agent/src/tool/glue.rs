@@ -27,8 +27,7 @@ use std::marker::PhantomData;
 use std::panic::resume_unwind;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// The definition of a tool, or the tool's name with the reason why the definition is invalid. Each `#[tool]` compiles its definition once,
-/// when the tool is first listed.
+/// The definition of a tool, or the tool's name and the reason why the definition is invalid.
 pub type Compiled = Result<ToolDefinition, (String, DefinitionError)>;
 
 impl ToolOptions {
@@ -37,7 +36,7 @@ impl ToolOptions {
         self.compiled(false, schema_of::<A>)
     }
 
-    /// Compiles the definition of a struct or enum with `#[tool]`, which is itself the type `A` of the arguments.
+    /// Compiles the definition of a tool that is itself a struct or enum, with the type `A`.
     #[doc(hidden)]
     pub fn compile_type<A: Argument>(self) -> Compiled {
         self.compiled(true, schema_of::<A>)
@@ -54,7 +53,7 @@ impl ToolOptions {
     }
 }
 
-/// A closure that runs the function of a tool with arguments of its type. It returns `None` for arguments of another type.
+/// A closure that runs a tool's function. It returns `None` if the boxed arguments have another type than the function takes.
 type RunBoxed = Box<
     dyn for<'a> Fn(Box<dyn Any + Send>, &'a ToolContext) -> Option<BoxFuture<'a, ToolOutcome>> + Send + Sync,
 >;
@@ -169,8 +168,8 @@ pub fn sendable<'a, F: Future + Send + 'a>(future: F) -> F {
     future
 }
 
-/// The type of a `&T` parameter. For `&ToolContext`, the inherent functions below take precedence over those of [`InjectState`], which
-/// look up application state.
+/// The type of a `&T` parameter. [`InjectState`] looks up application state. For `&ToolContext`, the inherent functions below take
+/// precedence.
 #[derive(Debug)]
 pub struct Inject<T: ?Sized>(PhantomData<T>);
 
@@ -282,7 +281,7 @@ impl<T: Default> OwnDefault for T {
     }
 }
 
-/// Returns the default of a parameter whose option `default` has no value: the `Default` of its type.
+/// Returns the value of a parameter with a bare option `default`: the `Default` of its type.
 pub fn default<T: OwnDefault>() -> T {
     T::own_default()
 }

@@ -75,8 +75,8 @@ impl HiddenArgument {
         Self { name: name.to_owned(), value }
     }
 
-    /// Checks that the model can leave this argument out: its fixed value must be valid, and without a fixed value it must not be
-    /// required. `validate` checks arguments by the definition that still shows this argument.
+    /// Checks that the argument can be hidden: it has a valid fixed value, or is not required. `validate` checks by the definition that
+    /// still shows this argument.
     pub(super) fn check(
         &self,
         plan: &Plan,
@@ -111,8 +111,8 @@ impl HiddenArgument {
     }
 }
 
-/// Checks the model's arguments against `shown`, the plan that the model saw, and adds the fixed values of hidden arguments. `whole` is the
-/// plan with all arguments.
+/// Checks the model's arguments against `shown`, and adds the fixed values. `shown` is the plan without the hidden arguments, and `whole`
+/// is the plan with them.
 pub(super) fn join(
     shown: &Plan,
     whole: &Plan,

@@ -135,7 +135,7 @@ pub(super) async fn invoke(
         BodyEnd::TimedOut => timed_out(limit.unwrap_or_default()),
         BodyEnd::Cancelled => aborted(cx),
     };
-    // A body that asks and ends in the same poll has ended, so its questions are dropped.
+    // The body has ended, so questions that it asked in its last poll are dropped.
     cx.take_questions();
     // A body that returns an error after its call was cancelled did not fail: it was interrupted.
     if is_cancelled && is_own_error(&outcome) {

@@ -172,8 +172,7 @@ pub struct LintFinding {
     pub lint: Lint,
     /// The name of the tool; for a group of tools, the name of the last one.
     pub tool: String,
-    /// The parameter, as a JSON pointer into arguments; empty for the tool itself, and for a finding about several parameters. `*` stands
-    /// for any item or key.
+    /// The path of the parameter as a JSON pointer, with `*` for any item or key. Empty for the tool itself and for several parameters.
     pub path: String,
     /// The finding, and what to do about it.
     pub message: String,

@@ -209,8 +209,8 @@ macro_rules! setters {
             self
         }
 
-        /// Sets the maximum number of further calls that a model may make in a run after bad arguments, or after the body asked for a
-        /// better call. Calls that make progress count differently (see [`ToolPolicy::max_retries`](crate::tool::ToolPolicy::max_retries)).
+        /// Sets the maximum number of retries in a run: calls after bad arguments, or after the body asked for a better call. Calls that
+        /// make progress count [differently](crate::tool::ToolPolicy::max_retries).
         pub fn max_retries(mut self, retries: u32) -> Self {
             self.$options().policy.max_retries = Some(retries);
             self
@@ -260,8 +260,7 @@ macro_rules! setters {
             self
         }
 
-        /// Makes an assistant ask the model at once when the application records a call that it made outside of a run
-        /// (`Assistant::record`).
+        /// Makes an assistant ask the model at once when the application records a call of this tool (`Assistant::record`).
         pub fn follow_up(mut self) -> Self {
             self.$options().policy.follow_up = true;
             self
@@ -288,7 +287,7 @@ macro_rules! setters {
             self
         }
 
-        /// Shows the tool to models only after a [search](crate::ToolSet::with_tool_search) of theirs has found it.
+        /// Hides the tool from a model until a [search](crate::ToolSet::with_tool_search) of the model finds it.
         pub fn defer(mut self) -> Self {
             self.$options().deferred = true;
             self
@@ -360,9 +359,9 @@ macro_rules! setters {
         }
 
         /// Encloses the results of the body, its errors included, in `<untrusted>` tags. Use this for results that may contain text of
-        /// strangers, such as web pages, mail, or the results of a third-party MCP server. The model reads a line that says that the
-        /// content is not trusted, the unchanged content, and an end tag. Both tags contain an id that is random for each result, so that
-        /// no text can end the enclosed part. Structured data and metadata stay as they are.
+        /// strangers, such as web pages, mail, or the results of a third-party MCP server. The model reads a warning, the unchanged
+        /// content, and an end tag. Both tags contain an id that is random for each result, so that the content cannot end the enclosed
+        /// part. Structured data and metadata stay as they are.
         ///
         /// ```
         /// use agent::{ToolBuilder, ToolContext, Value};
@@ -395,10 +394,9 @@ macro_rules! setters {
             self
         }
 
-        /// Changes the sent arguments before they are checked, for example to rename an old key or add a default. The function runs before
-        /// every check, and arguments may be checked more than once, so applying the function to its own result must change nothing. The
-        /// function does not run for arguments that are not an object. If it returns an error or panics, the call ends with the code
-        /// `prepare_error`.
+        /// Changes the sent arguments before they are checked, for example to rename an old key or add a default. Arguments may be checked
+        /// more than once, so a second run of the function must change nothing. The function does not run for arguments that are not an
+        /// object. If it returns an error or panics, the call ends with the code `prepare_error`.
         ///
         /// ```
         /// use agent::{Registry, ToolBuilder, ToolContext, ToolError, Value, message::ToolCall, tools};
@@ -427,9 +425,9 @@ macro_rules! setters {
             self
         }
 
-        /// Sets a function that returns the parameters for the source of a call. The tool's own parameters apply to calls without a source,
-        /// and if the function returns `None`, so they should offer the least. The parameters for a source decide both which schema a model
-        /// sees and which arguments are accepted.
+        /// Sets a function that returns the parameters for the source of a call. A model sees the schema of these parameters, and calls
+        /// are checked against it. Without a source, or if the function returns `None`, the tool's own parameters apply, so they should
+        /// offer the least.
         ///
         /// ```
         /// use agent::message::ToolCall;
@@ -528,9 +526,9 @@ macro_rules! setters {
             self
         }
 
-        /// Sets the function that decides whether the model is asked at once when a call is recorded. The function gets the arguments that
-        /// the call ran with, and the result. By default, [`follow_up`](Self::follow_up) decides. The function has no influence on a run,
-        /// in which the model sees every result anyway.
+        /// Sets a function that receives the arguments and the result of a recorded call, and returns whether the model is asked at once.
+        /// By default, [`follow_up`](Self::follow_up) decides. The function has no influence on calls in a run, because the model sees
+        /// their results anyway.
         ///
         /// ```
         /// use agent::message::{OutcomeKind, ToolCall, ToolResultMessage};

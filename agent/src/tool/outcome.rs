@@ -93,7 +93,7 @@ pub enum ToolOutcome {
         /// The reason, for the model.
         reason: String,
     },
-    /// There is no result yet. The application delivers it later under this handle, or the call waits for a person or for a sub-agent.
+    /// There is no result yet: the application delivers it later, or the call waits for a person or for a sub-agent.
     Deferred {
         /// The handle of the result. A call that waits for a person or a sub-agent has a handle of the library, which begins with `agent:`.
         handle: String,

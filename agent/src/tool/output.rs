@@ -114,9 +114,9 @@ impl ToolOutput {
         Self::parts(vec![Part::image(bytes.into(), mime_type)])
     }
 
-    /// Creates an output with a value as JSON text. A string stays text. `null` becomes the text `There is none.`, so that a model does not
-    /// take it for a success without a value. An object or a list is also kept as [`structured`](Self::structured) data. JSON cannot
-    /// express NaN and infinities. If the value itself is one of these numbers, it becomes the text `NaN`, `inf` or `-inf`.
+    /// Creates an output with a value as JSON text. A string becomes the text itself. `null` becomes the text `There is none.`, so that a
+    /// model does not mistake it for a success. An object or a list is also kept as [`structured`](Self::structured) data. If the value
+    /// itself is NaN or infinite, the text is `NaN`, `inf` or `-inf`.
     ///
     /// # Errors
     /// Fails when the value cannot be serialized as JSON. For example, a map has keys that JSON does not allow, a number within the value

@@ -71,20 +71,20 @@ pub struct ToolPolicy {
     /// Whether the text of an error that the body returns is hidden from the model, unless the error has a
     /// [code](crate::ToolError::with_code).
     pub redact_errors: bool,
-    /// Maximum number of times that the body may be started for one call. The body is started again after a panic, after a timeout, and
-    /// after a crash of the process or of a durable engine. It is not started again after an error that it returns. A body with the effect
-    /// [`Once`](Effect::Once) is not started again for any of these reasons. `None`: the code that runs the call decides.
+    /// Maximum number of times that the body may be started for one call. The body is started again after a panic, a timeout, or a crash
+    /// of the process or of a durable engine, but not after an error that the body returns. A body with the effect [`Once`](Effect::Once)
+    /// is never started again. `None`: the code that runs the call decides.
     pub max_attempts: Option<u32>,
-    /// Maximum number of further calls that a model may make in a run after bad arguments, or after the body asked for a [better
-    /// call](crate::ToolError::retry). A further call does not count if it makes progress: some of the issues are gone, or all are new.
-    /// Including calls with progress, the limit is three times this number. `None`: the code that runs the call decides.
+    /// Maximum number of retries by the model in a run, after bad arguments or after the body asked for a [better
+    /// call](crate::ToolError::retry). A retry with progress does not count: some of the issues are gone, or all are new. All retries
+    /// together are at most three times this number. `None`: the code that runs the call decides.
     pub max_retries: Option<u32>,
     /// The rule that decides whether a call has to be approved.
     pub approval: Approval,
     /// Whether no other call of the same reply runs at the same time.
     pub exclusive: bool,
-    /// Whether later calls with the same arguments get the cached result of a completed call. `None`: the code that runs the call decides.
-    /// An assistant has a cache for each session and source, and caches nothing if the tool could read state of the prompt; see
+    /// Whether later calls with the same arguments get the cached result of a completed call. If `None`, the code that runs the call
+    /// decides. An assistant caches by session and source. It does not cache a tool that can read the state of a prompt: see
     /// `AssistantBuilder::cache_results`.
     pub cache: Option<bool>,
     /// Whether the body has no effect before its last [question](crate::ToolContext::ask). The body may then be restarted, although its
@@ -92,11 +92,11 @@ pub struct ToolPolicy {
     pub asks: bool,
     /// Whether the same call may be repeated any number of times, as in polling.
     pub allow_repeat: bool,
-    /// Whether an assistant asks the model at once when the application records a call that it made outside of a run; see
+    /// Whether the model is asked at once after the application recorded a call that the application made itself, outside of a run. See
     /// [`ToolOptions::triggers_follow_up`](crate::tool::ToolOptions::triggers_follow_up).
     pub follow_up: bool,
-    /// Whether results are kept when an assistant that [manages the context](crate::AssistantBuilder::manage_context) clears old results
-    /// from its requests. A summary may still replace the messages around the results.
+    /// Whether results of this tool stay when an assistant with a [managed context](crate::AssistantBuilder::manage_context) clears old
+    /// results. A summary may still replace the messages around these results.
     pub keep_result: bool,
     /// Maximum total length of the texts of a result, in bytes. Longer texts are cut in the middle, and the structured data of the result
     /// is then dropped. Other parts, such as images, are not counted. `None`: the code that runs the call decides.

@@ -1,8 +1,8 @@
 //! Questions about types, which generated code asks at compile time.
 //!
-//! An inherent associated constant takes precedence over a constant of a trait, but only for types that meet the bounds of the inherent
-//! `impl` block. So the inherent constant of [`Probe<T>`] is the answer for types that meet a bound. The constant of the trait is the
-//! answer for all other types. This works through aliases, and the code that asks needs no bound on `T`.
+//! An inherent constant of [`Probe<T>`] takes precedence over the constant of a trait, but exists only if `T` meets the bounds of its
+//! `impl` block. The inherent constant is the answer for such types, and the constant of the trait is the answer for all other types. This
+//! works through aliases, and the code that asks needs no bound on `T`.
 
 #![expect(
     missing_docs,
@@ -30,7 +30,7 @@ use std::time::SystemTime;
 #[derive(Debug)]
 pub struct Probe<T: ?Sized>(PhantomData<T>);
 
-/// The default of `OBJECT` for types that are not [`ToolArgs`]. `OBJECT` is `true` if the fields of a type can be the arguments of a tool.
+/// Provides `OBJECT` for types that are not [`ToolArgs`]. `OBJECT` tells whether the fields of a type can be the arguments of a tool.
 pub trait ObjectUnknown {
     const OBJECT: bool = false;
 }
@@ -61,7 +61,7 @@ impl<T: RunTool> Probe<T> {
     pub const RUNS: bool = true;
 }
 
-/// The default of `DEBUG` for types that cannot be tested. `DEBUG` tests whether the `Debug` of a type shows its secrets.
+/// The default of `DEBUG`, a test of whether `Debug` shows secrets, for types that cannot be tested.
 pub trait DebugUnknown {
     const DEBUG: Option<AskDebug> = None;
 }
@@ -211,7 +211,7 @@ pub const fn own_argument(whole: bool) {
     );
 }
 
-/// Panics at compile time with `advice` if a parameter without a name, such as a pattern, is not the whole argument object.
+/// Panics at compile time with `advice` unless a parameter without a name is the whole argument object.
 #[track_caller]
 pub const fn needs_name(whole: bool, advice: &'static str) {
     assert!(whole, "{}", advice);
@@ -225,8 +225,8 @@ pub const fn whole_object(object: bool) {
     );
 }
 
-/// Asserts that a type is an [`Argument`]. `L` is the type that the compiler's notes name. `Send` is a separate bound, so that the compiler
-/// names the part of the type that is not `Send`.
+/// Asserts that a type is an [`Argument`]. `L` is the type in the compiler's notes. With the separate bound `Send`, the compiler names the
+/// part of the type that is not `Send`.
 pub const fn argument<T: ParameterOf<L> + Send + 'static, L: ?Sized>() {}
 
 #[diagnostic::on_unimplemented(
@@ -254,8 +254,7 @@ pub trait FieldOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: FieldType, L: ?Sized> FieldOf<L> for T {}
 
-/// The bounds of `FieldOf`. The macros derive `Deserialize` on a hidden copy of the user's type, with `FieldType` as its bound, so that
-/// only `FieldOf` reports an unsuitable type.
+/// The bounds of `FieldOf`. The macros derive `Deserialize` with the bound `FieldType`, so that only `FieldOf` reports an unsuitable type.
 pub trait FieldType: DeserializeOwned + JsonSchema {}
 
 impl<T: DeserializeOwned + JsonSchema> FieldType for T {}
@@ -273,8 +272,8 @@ pub trait OutputOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: OutputType, L: ?Sized> OutputOf<L> for T {}
 
-/// The bounds of `OutputOf`. The macros derive `Serialize` on a hidden copy of the user's type, with `OutputType` as its bound, so that
-/// only `OutputOf` reports an unsuitable type.
+/// The bounds of `OutputOf`. The macros derive `Serialize` with the bound `OutputType`, so that only `OutputOf` reports an unsuitable
+/// type.
 pub trait OutputType: Serialize {}
 
 impl<T: Serialize> OutputType for T {}
@@ -289,8 +288,7 @@ impl<T: JsonSchema> Probe<T> {
     pub const DESCRIBED: bool = true;
 }
 
-/// Provides `deserialize` for the hidden copy of a user's type if the derive on the copy fails. This prevents a second error: [`field`]
-/// has already reported an unsuitable field.
+/// Replaces a failed `Deserialize` derive on the hidden copy of a user's type, so that the compiler reports only the error of [`field`].
 pub trait NotRead<U> {
     fn deserialize<'de, D: Deserializer<'de>>(_: D) -> Result<U, D::Error> {
         unreachable!("arguments with such a field do not compile")
@@ -320,12 +318,12 @@ impl<T: Send + Sync + 'static> SharedReceiver for T {}
 
 pub const fn shared<T: SharedReceiver>() {}
 
-/// A type-level boolean. `true` selects the user's type, and `false` selects a replacement, such as `StandIn`. The value is usually a
+/// A boolean as a type: `true` selects the user's type, and `false` selects a replacement, such as `StandIn`. The boolean is usually a
 /// constant of [`Probe`], such as `ARGUMENT`.
 #[derive(Debug)]
 pub struct OwnType<const IS: bool>;
 
-/// A type-level boolean. `true` selects `StandIn` in place of the user's type, because there is advice to use another type.
+/// A type-level boolean. `true` selects `StandIn` in place of a type whose use is a mistake; see [`Advised`].
 #[derive(Debug)]
 pub struct ReplacedType<const IS: bool>;
 
@@ -333,7 +331,7 @@ pub struct ReplacedType<const IS: bool>;
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct StandIn {}
 
-/// Selects the type of the field for a parameter of type `T`: `T` itself, or `StandIn`.
+/// Selects a field's type: `T` if it can be an argument, or else `StandIn`.
 pub trait OrStandIn<T> {
     type Field;
     fn take(value: T) -> Self::Field;

@@ -98,7 +98,7 @@ impl RegistryError {
         if problems.is_empty() { Ok(()) } else { Err(Self { problems }) }
     }
 
-    /// Returns the text of the error for a prompt of an assistant, where only the prompt can add missing state.
+    /// Returns the text of the error in a prompt. It advises to add missing state to the prompt.
     #[cfg(feature = "runtime")]
     pub(crate) fn of_a_prompt(&self) -> String {
         let problem = |problem: &RegistryProblem| match problem {
@@ -163,11 +163,10 @@ pub enum RegistryProblem {
         /// The name.
         name: String,
     },
-    /// The definition of a tool is invalid, or a change to a set of tools is a mistake.
+    /// The definition of a tool is invalid, or a set of tools was changed in an invalid way.
     #[error("tool `{tool}` cannot be defined: {source}")]
     Definition {
-        /// The name of the tool. If no tool of a set has the argument that should be hidden or fixed, the text lists the names of all
-        /// tools of the set.
+        /// The name of the tool. If no tool of a set has the argument to hide or fix, the names of all tools of the set.
         tool: String,
         /// The reason.
         source: DefinitionError,

@@ -18,8 +18,8 @@ pub(super) const SECRET_MARK: &str = "x-secret";
 /// A question to a person, asked by a tool with [`ToolContext::ask`](crate::ToolContext::ask), or by an MCP server during a call of one of
 /// its tools.
 ///
-/// Either a function of the application answers it while the call waits ([`on_question`](crate::ToolContext::on_question)), or the run is
-/// suspended with the question. A question can be serialized and shown.
+/// A function of the application answers the question while the call waits ([`on_question`](crate::ToolContext::on_question)), or the run
+/// is suspended until it is answered. A question can be serialized and shown.
 ///
 /// ```
 /// use agent::tool::{Question, QuestionInput};
@@ -66,7 +66,7 @@ pub struct Question {
     /// The report on the refused input, if the question is asked again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
-    /// The position among all questions of the outermost call and of the calls that its body makes, counted from 0.
+    /// The position, from 0, among the questions of the outermost call, including questions of the calls that its body makes.
     pub(crate) number: u32,
     #[serde(default)]
     pub(crate) refusals: u8,
@@ -148,8 +148,8 @@ impl Question {
         properties.is_some_and(|properties| properties.len() == 1 && properties.contains_key(VALUE))
     }
 
-    /// Returns two texts for an input. The second is used only if the first is refused. If the schema has only the property `value`, the
-    /// input `{"value": …}` may be the whole object or the value of the property.
+    /// Returns two texts to try for an input. If the schema has only the property `value`, the input is wrapped as `{"value": …}`. An
+    /// input that already has this form is first tried as it is.
     pub(super) fn texts(&self, input: &Value) -> [String; 2] {
         let plain = input.to_string();
         if !self.is_wrapped() {

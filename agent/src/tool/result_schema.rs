@@ -1,7 +1,7 @@
 //! The schema of a tool's result, if the return type has one.
 //!
-//! The generated code finds the schema in two steps: step 1 takes the type of the value out of a `Result`, and step 2 finds the schema of
-//! this type. Each step selects by method resolution on the concrete type, so that aliases do not matter.
+//! The generated code first takes the type of the value out of a `Result`, and then finds the schema of this type. Both steps use method
+//! resolution, so that type aliases do not matter.
 
 #![expect(missing_docs, reason = "for generated code only")]
 
@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// A type that tools return, with the schema of the type `Described`. `#[derive(ToolOutput)]` implements this trait instead of
-/// `JsonSchema`, because another derive on the same type may implement `JsonSchema`.
+/// A type that tools return. Its schema is the schema of `Described`. `#[derive(ToolOutput)]` does not implement `JsonSchema`, because
+/// another derive on the same type may do so.
 pub trait ResultSchema {
     type Described: JsonSchema;
 }
@@ -36,7 +36,7 @@ as_described! {
     [T: ResultSchema, S] HashMap<String, T, S> => HashMap<String, T::Described>;
 }
 
-/// The default of `OUTPUT`, for types that do not implement [`ResultSchema`].
+/// Provides `OUTPUT` for types without [`ResultSchema`]. For other types, the constant of `Probe` itself takes precedence.
 pub trait NoOutputSchema {
     const OUTPUT: bool = false;
 }
@@ -47,8 +47,8 @@ impl<T: ResultSchema> super::probe::Probe<T> {
     pub const OUTPUT: bool = true;
 }
 
-/// A type with the schema of a field of type `T`. `FROM` is the source of the schema: 2 for schemars, 1 for `ToolOutput`, and 0 for a type
-/// without a schema, which may be any value.
+/// A type with the schema of a field of type `T`. `FROM` is the source of the schema: 2 for schemars, 1 for `ToolOutput`, and 0 for none.
+/// Without a source, the schema accepts any value.
 #[derive(Debug)]
 pub struct OutputField<T, const FROM: u8>(PhantomData<T>);
 
@@ -89,8 +89,7 @@ delegate!(2, [T: JsonSchema], T);
 delegate!(1, [T: ResultSchema], T::Described);
 delegate!(0, [T], Value);
 
-/// A marker for the return type of a tool. The generated code calls `value`, which is step 1 in the module docs, and then `schema`, which
-/// is step 2.
+/// A marker for the return type of a tool. The generated code calls `value` (step 1 in the module docs), and then `schema` (step 2).
 #[derive(Debug)]
 pub struct ResultOf<T>(PhantomData<fn() -> T>);
 
@@ -104,7 +103,7 @@ impl<T, E> ResultOf<Result<T, E>> {
     }
 }
 
-/// Provides `value` for a type that is not a `Result`: the type stays the same.
+/// Provides `value` for a type that is not a `Result`.
 pub trait OutputOfValue<T> {
     fn value(self) -> ResultOf<T>;
 }
@@ -132,7 +131,7 @@ impl<T: ResultSchema> OutputWithSchema for ResultOf<T> {
     }
 }
 
-/// Provides `schema` for all other types, which have no schema. Implemented for a reference, so that method resolution tries it last.
+/// Provides `schema` for types without a schema. The impl is for a reference, so that method resolution tries it last.
 pub trait OutputUnknown {
     fn schema(&self) -> Option<Value> {
         None
@@ -144,10 +143,10 @@ impl<T> OutputUnknown for &ResultOf<T> {}
 /// Maximum size of a list's schema with inlined definitions, in bytes.
 const MAX_INLINED: usize = 16 * 1024;
 
-/// Returns the output schema of a type that is an object or a list. Returns `None` for other types, whose values are sent only as text.
+/// Returns the output schema of an object or a list. Returns `None` for other types, whose values are sent only as text.
 ///
-/// FastMCP's client reads the subschema of a list without the definitions of the whole schema. So the definitions in the schema of a list
-/// are inlined, except recursive ones, unless the inlined schema is longer than [`MAX_INLINED`].
+/// FastMCP's client ignores the definitions in the schema of a list. So the definitions are inlined, except recursive ones, if the inlined
+/// schema has at most [`MAX_INLINED`] bytes.
 fn of<T: JsonSchema>() -> Option<Value> {
     let schema = generated::<T>(false);
     match schema.get("type").and_then(Value::as_str)? {

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
-/// A type with the schema of `T`, whose fields are flattened into another type. serde reads flattened fields from a buffer, which some
-/// types cannot pass through. So the properties are marked with `x-buffered`, and a tool with such a type is refused when it is
+/// A type with the schema of `T`, for a flattened field of type `T`. serde buffers the values of flattened fields, which is impossible for
+/// some types, such as `i128`. So the properties are marked with `x-buffered`, and a tool with such a type is refused when it is
 /// registered.
 #[derive(Debug)]
 pub struct Flattened<T: ?Sized>(PhantomData<T>);
@@ -46,7 +46,7 @@ fn buffered(mut schema: Schema) -> Schema {
     schema
 }
 
-/// Marks the schemas of properties with `x-buffered`. The recursion is at most as deep as the type.
+/// Adds `x-buffered` to the schema of each property. The recursion is at most as deep as the type.
 fn mark(schema: &mut Map<String, Value>) {
     for (keyword, value) in schema {
         match (keyword.as_str(), value) {
@@ -66,9 +66,8 @@ fn mark(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Returns the keys that the fields of a flattened type have in the outer object, aliases included, and whether serde removes all of them
-/// when it reads the type. serde removes the keys of a struct, so a flattened field that is read later does not find them. serde does not
-/// remove all keys of an enum.
+/// Returns the names and aliases of the fields of a flattened type, and whether serde removes all these keys when it reads the type. serde
+/// removes the keys of a struct, so a flattened field that is read later does not find them. serde does not remove all keys of an enum.
 pub fn names_of<T: JsonSchema + ?Sized>() -> (Vec<String>, bool) {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let schema = T::_schemars_private_non_optional_json_schema(&mut generator).to_value();
@@ -145,9 +144,8 @@ impl Transform for CompareNames {
     }
 }
 
-/// Converts a `oneOf` of constants, with which schemars describes the variants of an enum, to one `enum` keyword. For the keys of a map,
-/// schemars keeps the variants only if they are an `enum`. The `oneOf` stays in `x-variants`, from which `Plan` restores it. A schema with
-/// other alternatives stays unchanged.
+/// Converts the `oneOf` of constants that schemars writes for an enum to one `enum` keyword, because schemars drops a `oneOf` from the
+/// keys of a map. `x-variants` keeps the `oneOf`, and `Plan` restores it. Any other schema stays unchanged.
 pub fn closed_set(schema: &mut Schema) {
     let Some(Value::Array(variants)) = schema.get("oneOf") else { return };
     let word = |variant: &Value| match (variant.get("const"), variant.get("enum")) {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 pub(crate) struct SecretArguments {
     lists: Vec<Arc<[ToolDefinition]>>,
-    /// Whether any of the definitions has secrets, or [`hiding_unknown`](Self::hiding_unknown) was called. If not, nothing is withheld.
+    /// Whether arguments of unknown tools are withheld. If `false`, nothing is withheld.
     hides_unknown: bool,
 }
 
@@ -150,7 +150,7 @@ impl SecretArguments {
     }
 }
 
-/// The secrets of some calls. The provider's data of a message is dropped if it contains one of these secrets.
+/// Secret texts from the arguments of calls. Provider data that contains one of them is dropped.
 struct Quoted(Vec<String>);
 
 impl Quoted {
@@ -235,7 +235,7 @@ impl SecretArguments {
     }
 }
 
-/// Returns `args` without the secrets of the tool's own definition and of its definition for `source`.
+/// Withholds the arguments that the tool's definition, or its definition for `source`, marks as secret.
 pub(crate) fn without_secrets(tool: &Tool, source: Option<&Source>, args: Value) -> Value {
     let own = source.map(|source| catch_unwind(AssertUnwindSafe(|| tool.definition_for(source))));
     let own = match own {

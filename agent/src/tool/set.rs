@@ -183,8 +183,8 @@ impl<T: IntoTools> IntoTools for Option<T> {
     }
 }
 
-/// The tools of an impl block, which share one value. `#[tool]` implements this trait for an impl block without `set = …`. For a second
-/// block of the same type, the compiler reports conflicting impls of this trait, so its name says what to write.
+/// The tools of an impl block without `set = …`. For a second such block of a type, the compiler reports conflicting impls of this trait,
+/// so the trait's name says what to write.
 #[doc(hidden)]
 #[expect(non_camel_case_types, reason = "it is read as a sentence")]
 #[diagnostic::on_unimplemented(

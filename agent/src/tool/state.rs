@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock};
 #[derive(Clone, Copy)]
 pub struct StateKey {
     id: TypeId,
-    /// The id of the type `Arc<T>`. A map has state of this type if the `Arc` itself was added as a value, by mistake.
+    /// The id of the type `Arc<T>`, to detect an `Arc` that was added as a value by mistake.
     in_arc: TypeId,
     name: &'static str,
 }
@@ -177,7 +177,7 @@ impl StateMap {
         self
     }
 
-    /// Returns whether an `Arc` of the type of `key` was added as a value, instead of as shared state.
+    /// Returns whether an `Arc<T>` was added as a value of its own, where `T` is the type of `key`.
     pub(crate) fn contains_arc_of(&self, key: &StateKey) -> bool {
         self.values.keys().any(|given| given.id == key.in_arc)
     }

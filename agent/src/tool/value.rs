@@ -163,7 +163,7 @@ impl Tool {
         self.body.requires()
     }
 
-    /// Returns whether the body may read more of the context than the state that it [requires](Self::requires).
+    /// Returns whether the body may also read other parts of the context, such as the session id.
     pub fn reads_context(&self) -> bool {
         self.body.reads_context()
     }
@@ -362,13 +362,13 @@ impl Tool {
         }
     }
 
-    /// Returns the tool with `defaults` for the argument-checking options that it does not set itself.
+    /// Uses `defaults` for the argument-checking options that the tool does not set.
     pub(super) fn with_plan_defaults(self, defaults: PlanOptions) -> Result<Self, DefinitionError> {
         let definition = self.definition.clone().with_plan_defaults(defaults)?;
         Self { definition, ..self }.over_whole(|whole| whole.with_plan_defaults(defaults))
     }
 
-    /// Applies `change` to the definition that includes the hidden arguments, if there are any, and hides these arguments again.
+    /// Applies `change` to the definition with the hidden arguments, and hides these arguments again. Does nothing if none are hidden.
     fn over_whole(
         mut self,
         change: impl FnOnce(ToolDefinition) -> Result<ToolDefinition, DefinitionError>,
@@ -382,9 +382,8 @@ impl Tool {
         Ok(self)
     }
 
-    /// Returns the tool with another schema for its arguments. The body of a `#[tool]` function still parses the arguments as its own
-    /// types, so arguments must fit these types as well as the schema. This call undoes earlier hiding and fixing of arguments, so hide
-    /// and fix arguments after it.
+    /// Replaces the schema of the arguments. The body of a `#[tool]` function still parses the arguments as its own types, so arguments
+    /// must fit both. This call undoes earlier hiding and fixing of arguments, so hide and fix arguments afterwards.
     ///
     /// # Errors
     /// Fails when the schema cannot be compiled, for example because it has a keyword that is not supported.

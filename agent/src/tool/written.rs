@@ -16,8 +16,7 @@ pub(super) struct WrittenTool {
     pub(super) text: Arc<str>,
     /// The dialect of `text`.
     pub(super) dialect: Dialect,
-    /// The size of the tool's schema, which counts toward the limits of one request. It is zero unless `asked` is Anthropic's strict
-    /// dialect.
+    /// The size of the tool's schema, for the limits of one request. Zero unless `asked` is Anthropic's strict dialect.
     pub(super) size: Size,
 }
 

@@ -200,8 +200,8 @@ impl Default for UiOptions {
 }
 
 impl UiOptions {
-    /// Sends the content of results and the error texts of tools, in the form that the model reads. The content that calls report before
-    /// they end, the results of the provider's tools and the texts of sub-agents are sent, too.
+    /// Sends the results and errors of tools in the form that the model reads. Also sends the content that calls report before they end,
+    /// the results of the provider's tools, and the texts of sub-agents.
     pub fn show_results(mut self) -> Self {
         self.results = ResultView::ForModel;
         self
@@ -264,8 +264,8 @@ impl UiOptions {
         self
     }
 
-    /// Sends the [custom messages](crate::message::CustomMessage) of the application, with their data: parts `data-agent-message`, or
-    /// events `agent.message`. By default, custom messages are not sent.
+    /// Sends [custom messages](crate::message::CustomMessage) with their data: parts `data-agent-message` of the AI SDK, or events
+    /// `agent.message` of AG-UI. By default, they are not sent.
     pub fn custom_messages(mut self) -> Self {
         self.custom_messages = true;
         self
@@ -292,8 +292,8 @@ impl UiOptions {
         self
     }
 
-    /// Sets the major version of npm `ai` that reads the stream, 7 by default. Version 6 has fewer kinds of chunks. Chunks of other kinds
-    /// are left out.
+    /// Sets the major version of npm `ai` that reads the stream, 7 by default. For version 6, chunks that only version 7 knows are left
+    /// out.
     pub fn ai_sdk_version(mut self, major: u8) -> Self {
         self.ai_sdk_version = major;
         self

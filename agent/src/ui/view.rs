@@ -62,7 +62,8 @@ impl View {
         if self.options.args { self.input_to_decide(tool, args) } else { json!({}) }
     }
 
-    /// Returns the arguments of a call that a person decides on, without secrets, even if the options hide arguments.
+    /// Returns the arguments, without secrets, for a person who decides on the call, even if the options hide arguments. `tool` is `None`
+    /// for a call of a sub-agent, whose events contain no secrets.
     pub(super) fn input_to_decide(&self, tool: Option<&str>, args: &ToolArguments) -> Value {
         let Some(tool) = tool else { return value_or_text(args) };
         if let Some(less) = self.secrets.arguments(tool, args) {
@@ -150,7 +151,7 @@ impl View {
         (self.options.args && !coercions.is_empty()).then(|| json!(coercions))
     }
 
-    /// Returns the content that a call reports before it ends, if results are shown as the model reads them.
+    /// Returns the partial result of a call that still runs. Only [`ResultView::ForModel`] shows partial results.
     pub(super) fn preliminary(&self, content: &[Part]) -> Option<Value> {
         let is_shown = matches!(self.options.results, ResultView::ForModel) && !content.is_empty();
         is_shown.then(|| content_value(content))

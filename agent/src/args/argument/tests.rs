@@ -110,7 +110,7 @@ fn is_field<T: DeserializeOwned + PartialEq + Debug>(plan: &Plan, sent: &str, na
     assert_eq!(plan.checked_argument::<T>(&checked, name).as_ref(), Ok(field), "{name} of {checked}");
 }
 
-/// Returns one of 5,184 spellings of the same arguments. `choice` is the number of a combination of one item from each list.
+/// Returns one of 5,184 spellings of the same arguments. `choice` selects one item from each list.
 fn spelled(mut choice: usize) -> String {
     let mut pick = |all: &[&str]| {
         let picked = all.get(choice % all.len()).copied().unwrap_or_default().to_owned();

@@ -76,7 +76,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans a value as the first alternative that it fits exactly. A reader would choose the same alternative.
+    /// Tries the alternatives in order, until the value fits one exactly.
     pub(super) fn union(&mut self, branches: &[NodeId], start: usize) -> ScanStep {
         let (depth, choices) = (self.depth, self.choices);
         let mut last = misfit(start);
@@ -99,8 +99,7 @@ impl<'s> Scan<'s> {
         let (depth, choices) = (self.depth, self.choices);
         self.checked += 1;
         let step = self.value(spec.base, start).and_then(|end| {
-            // A misfit within a check does not yet refuse the arguments: the check may be a `not` or a condition. So checks count as
-            // alternatives.
+            // Checks count as alternatives, because a misfit within a `not` or a condition does not refuse the arguments.
             self.choices += 1;
             for check in &spec.checks {
                 self.spend(end - start)?;
@@ -130,7 +129,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Returns whether a value fits the node of a check. Nodes of checks coerce nothing.
+    /// Returns whether a value fits the node of a check such as `not`, without coercion.
     fn is_fit(&mut self, node: NodeId, at: usize) -> Result<bool, ScanStop> {
         match self.value(node, at) {
             Ok(_) => Ok(true),
@@ -139,7 +138,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Counts bytes that are scanned again, and ends the scan if there are too many: nested alternatives would multiply the work.
+    /// Counts bytes that are scanned again, and ends the scan after too many, because nested alternatives multiply the work.
     fn spend(&mut self, bytes: usize) -> Result<(), ScanStop> {
         self.again += bytes + 1;
         if self.again > 256 + 4 * self.text.len() { Err(UNDECIDED) } else { Ok(()) }

@@ -8,11 +8,11 @@ use crate::args::text::{push_index, push_segment};
 
 /// The coerced scalars of a text, in the order of the text.
 pub(super) struct CoercedScalars<'s> {
-    /// Records the coercions, without their paths.
+    /// The coercions, with empty paths.
     cx: Context<'s>,
     /// The segments of the paths, the innermost first.
     segments: Vec<AddedSegment<'s>>,
-    /// The text up to `copied`, with the coerced scalars.
+    /// The sent text up to `copied`, with coerced scalars.
     text: String,
     copied: usize,
 }
@@ -31,9 +31,8 @@ pub(super) enum CoercedSegment<'s> {
 }
 
 impl<'s> Scan<'s> {
-    /// Coerces a scalar that does not fit its node, by the function that also coerces while arguments are read along the plan. Returns
-    /// `stop` if the scalar cannot be coerced. Within alternatives and checks, a coercion may select another alternative, so there the
-    /// scan coerces nothing.
+    /// Coerces a scalar that does not fit its node. Returns `stop` if this is not possible. Within alternatives and checks, nothing is
+    /// coerced, because a coercion may select another alternative.
     #[cold]
     #[inline(never)]
     pub(super) fn coerce(&mut self, node: &'s PlanNode, at: usize, stop: ScanStop) -> ScanStep {
@@ -71,7 +70,6 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Adds the key at `at` to the paths of all coercions since `first`.
     #[cold]
     #[inline(never)]
     pub(super) fn add_key(&mut self, first: usize, object: &ObjectSpec, at: usize) -> Result<(), ScanStop> {
@@ -81,7 +79,7 @@ impl<'s> Scan<'s> {
         Ok(())
     }
 
-    /// Adds a segment to the paths of all coercions since `first`.
+    /// Adds a segment to the paths of all coercions from the index `first` on.
     #[cold]
     #[inline(never)]
     pub(super) fn add_segment(&mut self, first: usize, segment: CoercedSegment<'s>, is_secret: bool) {
@@ -93,7 +91,7 @@ impl<'s> Scan<'s> {
 }
 
 impl CoercedScalars<'_> {
-    /// Returns the arguments with their coercions. If a number may have lost digits, they have to be read along the plan.
+    /// Returns the coerced arguments, or `Fit::Unknown` if a number may have lost digits.
     #[cold]
     pub(super) fn finish(mut self, sent: &str) -> Fit {
         let Some(rest) = sent.get(self.copied..).filter(|_| !self.cx.may_have_rounded()) else {

@@ -8,8 +8,7 @@ use crate::args::rounding;
 use crate::args::scalar::{Int, Num, int_from_text};
 use std::borrow::Cow;
 
-/// Number of bytes of a string after which the scan ends undecided, except within alternatives and checks. Without this limit, both the
-/// scan and the reader would go through a long string.
+/// Maximum length of a scanned string, in bytes. A longer string usually ends the scan, so that only the reader goes through the string.
 const LONG_TEXT: usize = 512;
 
 impl<'s> Scan<'s> {
@@ -126,11 +125,11 @@ impl<'s> Scan<'s> {
     pub(super) fn integer(&self, spec: &IntSpec, start: usize) -> ScanStep {
         let end = self.digits(start + usize::from(byte(self.bytes, start) == b'-'));
         if let b'.' | b'e' | b'E' = byte(self.bytes, end) {
-            // To a check, `1.0` is an integer, as in JSON Schema.
+            // In a check such as `not`, `1.0` is an integer, as in JSON Schema, so the scan cannot decide.
             return Err(if self.checked > 0 { UNDECIDED } else { misfit(end) });
         }
         let token = self.slice(start, end)?;
-        // `-0` is a float to `serde_json`, so it does not fit. A check takes it as an integer, so within checks, the scan ends undecided.
+        // `-0` does not fit, because `serde_json` reads it as a float. Checks take it as an integer, so they leave the scan undecided.
         match int_from_text(token).int() {
             Some(_) if self.checked > 0 && token == "-0" => Err(UNDECIDED),
             Some(int @ (Int::Signed(_) | Int::Unsigned(_))) => fits(token != "-0" && spec.takes(int), end),

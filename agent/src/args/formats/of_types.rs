@@ -21,8 +21,8 @@ pub(crate) fn is_surely_not(format: &str, text: &str) -> bool {
     }
 }
 
-/// Returns whether a text is a date, `[+-]Y…-M-D` or the basic form `YYYYMMDD`. After `T` or a space,
-/// anything may follow, because some types accept a time at this position.
+/// Returns whether a text is a date: `[+-]Y…-M-D` or `YYYYMMDD`. Text after `T` or a space is ignored, because some types accept a time
+/// there.
 fn is_date(text: &str) -> bool {
     let text = text.trim();
     let day = text.split(['T', 't', ' ']).next().unwrap_or_default();

@@ -20,8 +20,7 @@ use std::marker::PhantomData;
 /// Maximum length of a check's message, in characters; longer messages are cut.
 const MAX_PROBLEM: usize = 250;
 
-/// A type with checks. Generated code implements `read`, which does not run the type's own checks, and `check`, which runs them and adds
-/// their findings.
+/// A type with checks. The generated `read` does not run the type's own checks. The generated `check` runs them and adds their findings.
 pub trait CheckedType<'de>: Sized {
     fn read<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
     fn check(&self, findings: &mut FindingList);
@@ -45,15 +44,14 @@ impl<'de, T: CheckedType<'de>> Visitor<'de> for CheckedVisitor<T> {
         read_and_check(deserializer, false)
     }
 
-    /// Reads a value that comes from the argument text, and not from a buffer of serde. `PlanDe` calls this method instead of
-    /// `visit_newtype_struct` while `collect` gathers all findings.
+    /// Reads a value that serde has not buffered. `PlanDe` calls this method while `collect` gathers all findings.
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
         read_and_check(deserializer, true)
     }
 }
 
-/// Reads a value and runs its checks. `certain` means that the value comes from the argument text, and not from a buffer of serde. Not
-/// inlined, because the generated code that reads a value is large, and both visitor methods need it.
+/// Reads a value and runs its checks. `certain` is `false` if serde may have buffered the value. Not inlined, because both visitor methods
+/// would contain the large code that reads a value.
 #[inline(never)]
 fn read_and_check<'de, T: CheckedType<'de>, D: Deserializer<'de>>(
     deserializer: D,
@@ -118,7 +116,7 @@ pub enum FindingStep {
     Name(&'static str),
     /// The payload of an externally tagged enum, which is the value of the only key.
     Payload,
-    /// A name or an index that the check itself reported.
+    /// A name or an index from a path that the check reported.
     Made(Box<str>),
 }
 
@@ -126,7 +124,7 @@ pub enum FindingStep {
 pub(super) struct CheckFinding {
     pub(super) steps: Vec<FindingStep>,
     pub(super) problem: String,
-    /// Whether the check received the whole value, rather than only a field of it.
+    /// Whether the check received the whole value, not only one field.
     pub(super) whole: bool,
 }
 
@@ -165,8 +163,8 @@ impl FindingStep {
     }
 }
 
-/// A function that can check a field of type `V`. With a single impl, the compiler would say that an unsuitable function does not implement
-/// `Fn`. The second impl, for [`NoFunction`], makes the compiler print the message of this trait instead.
+/// A function that can check a field of type `V`. The impl for [`NoFunction`] makes the compiler print the message of this trait for an
+/// unsuitable function.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a check of a `{V}`",
     label = "write `fn(&{V}) -> Result<(), E>`",
@@ -218,17 +216,17 @@ impl<V, F: NoFunction> WholeCheck<V, ()> for F {
     }
 }
 
-/// A marker for functions that take an `A` by reference and return an `R`. The marker keeps the impls of [`FieldCheck`] and [`WholeCheck`]
-/// from overlapping.
+/// A marker for functions `Fn(&A) -> R`. Without the marker, the two impls of [`FieldCheck`] would overlap, and so would those of
+/// [`WholeCheck`].
 #[derive(Debug)]
 pub struct CheckSignature<A: ?Sized, R>(PhantomData<(R, A)>);
 
-/// A trait that no type implements. It is the bound of the second impl of [`FieldCheck`] and of [`WholeCheck`], which exists only for the
-/// message of the compiler.
+/// A trait that no type implements. It bounds a second impl of [`FieldCheck`] and [`WholeCheck`], so that the compiler prints the messages
+/// of these traits.
 pub trait NoFunction {}
 
-/// A field that a check of an `A` applies to: an `A` or an `Option<A>`. A check of a `str` also applies to a `String`, and a check of a
-/// `[T]` to a `Vec<T>`; both may be in an `Option`. A `None` is not checked.
+/// A field to which a check of an `A` applies: an `A`, a `String` if `A` is `str`, or a `Vec<T>` if `A` is `[T]`. The field may also be an
+/// `Option` of these types; a `None` is not checked.
 #[diagnostic::on_unimplemented(
     message = "this check is for a `{A}`, but it stands at a `{Self}`",
     label = "takes a `&{A}`",

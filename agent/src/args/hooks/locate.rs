@@ -8,15 +8,13 @@ use crate::args::text::{push_index, push_segment, shown};
 use serde_json::Value;
 use std::{borrow::Cow, collections::HashMap};
 
-/// Number of consecutive characters of a secret with which a message counts as revealing it. A shorter secret must be in the message as a
-/// whole.
+/// Number of consecutive characters of a secret that a message must not contain. A shorter secret must not be in a message as a whole.
 const MAX_SHARED: usize = 3;
 /// The text that replaces the message of a check if the message might reveal a secret.
 const REFUSED: &str = "refused by the tool's own check";
 
-/// Inserts the findings of checks (`placed`) and the refusals of types (`refused`) into `issues`, in the order of the schema. `touched`
-/// has the paths of values that were replaced before the checks ran. A finding about, around or inside such a value is left out, because
-/// the check did not see what was sent.
+/// Adds findings of checks (`placed`) and refusals of types (`refused`) to `issues`, in the order of the schema. Values at the paths
+/// `touched` were replaced before the checks ran. Findings about such a value are left out, because the check did not see what was sent.
 pub(crate) fn report(
     graph: &Graph,
     sent: &str,
@@ -47,8 +45,8 @@ pub(crate) fn report(
         return;
     }
     let mut walked = std::mem::take(issues);
-    // Some formats were checked only roughly so far. The refusal of a type or check at the same path is more precise, so it replaces the
-    // issue about the format. The code and the expected value of the replaced issue are kept.
+    // An issue of a type or check replaces the format issue at the same path, because its message is more precise. It takes over the code
+    // and the expected value of the format issue.
     let mut said: HashMap<String, &mut Issue> =
         found.iter_mut().map(|(_, own)| (own.path.clone(), own)).collect();
     walked.retain(|issue| {
@@ -81,7 +79,7 @@ fn issue(graph: &Graph, sent: &Value, placed: LocatedFinding) -> Issue {
     let names_a_field = known > 0 && known == found.steps.len() && !graph.node(place.id).holds_secret;
     let secret = place.secret
         || graph.node(saw).holds_secret && may_tell_secret(graph, seen, names_a_field, &found.in_words(0));
-    // Steps that the schema does not know cannot be part of the path, so their names stay in the message.
+    // Steps that the schema does not know are not in the path, so the message names them.
     let problem = if secret { REFUSED.to_owned() } else { found.in_words(known) };
     let mut issue = Issue::new(place.path, IssueCode::Value, problem);
     let scalar =
@@ -90,8 +88,8 @@ fn issue(graph: &Graph, sent: &Value, placed: LocatedFinding) -> Issue {
     issue
 }
 
-/// Returns whether the message of a check (`words`) may reveal a secret of the value that the check received. A message about a field
-/// without secrets reveals one only if it contains a part of a secret. Returns `true` if the value was not sent.
+/// Returns whether a check's message (`words`) may reveal a secret of the checked value. With `names_a_field`, only a message that
+/// contains a part of a secret does. Returns `true` if the value was not sent.
 fn may_tell_secret(graph: &Graph, seen: Option<&Value>, names_a_field: bool, words: &str) -> bool {
     let Some(seen) = seen else { return true };
     let secrets = secret_texts(graph, seen);
@@ -115,7 +113,7 @@ struct LocatedNode<'a> {
 }
 
 impl<'a> LocatedNode<'a> {
-    /// Moves to the field or item that `step` names, or to the payload of an externally tagged enum. Returns `false` if there is none.
+    /// Moves to the field or item that `step` names, or into the enum variant if it names none. Returns `false` if this fails.
     fn step(&mut self, step: &FindingStep) -> bool {
         self.enter(0);
         match step.name() {
@@ -213,8 +211,8 @@ struct Orders<'a> {
 }
 
 impl<'a> Orders<'a> {
-    /// Returns a sort key for an issue. In each object, unknown keys come first, then parameters as declared, then map entries as sent. An
-    /// issue of an object comes before the issues of its fields. The finding of a check (`checked`) comes after them.
+    /// Returns a sort key for an issue. An object comes before its keys: unknown keys, then parameters as declared, then map entries as
+    /// sent. The finding of a check (`checked`) comes last in its object.
     fn of(&mut self, pointer: &str, checked: bool) -> Vec<usize> {
         let graph = self.graph;
         let mut out = Vec::new();

@@ -1,6 +1,6 @@
-//! Checks that tool authors write for typed values: `#[arg(validate = …)]`. A check is part of the type's `Deserialize`, in which the
-//! first refusal ends the reading. To report all refusals, the argument engine reads a refused text again within [`collect`], where
-//! findings are kept instead of being errors; what is read there is dropped.
+//! Checks that tool authors write: `#[arg(validate = …)]`. The type's `Deserialize` runs the checks, and stops at the first refusal. To
+//! report all refusals, a refused text is read again within [`collect`], which keeps findings instead of failing. The value of this second
+//! reading is dropped.
 
 mod findings;
 mod locate;
@@ -16,7 +16,7 @@ use crate::args::plan::NodeId;
 use findings::CheckFinding;
 use std::cell::{Cell, RefCell};
 
-/// The name with which a checked type calls `deserialize_newtype_struct`, and by which the argument engine recognizes the type.
+/// The name that a type with checks passes to `deserialize_newtype_struct`. `PlanDe` recognizes the type by this name.
 pub(crate) const CHECKED: &str = "agent::Checked";
 
 /// Maximum number of findings that are kept; further findings are dropped.
@@ -26,21 +26,21 @@ const MAX_FOUND: usize = 10_000;
 type SetAside = Option<Vec<CheckFinding>>;
 
 thread_local! {
-    /// The findings of the current call of [`collect`], which is synchronous.
+    /// The findings of the running [`collect`], which is synchronous.
     static ASIDE: RefCell<SetAside> = const { RefCell::new(None) };
-    /// Whether serde is trying alternatives one after the other. A refusal must then be an error, so that serde tries the next alternative.
+    /// Whether serde tries alternatives in turn. A refusal must then be an error, so that serde tries the next alternative.
     static SUSPENDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `reading`. Meanwhile, findings of checks are kept in `ASIDE` instead of becoming errors.
+/// Runs `reading`. Findings of checks do not fail the reading, but are kept in `ASIDE`.
 pub(crate) fn collect<R>(reading: impl FnOnce() -> R) -> R {
     let _before =
         CollectScope { aside: ASIDE.replace(Some(Vec::new())), suspended: SUSPENDED.replace(false) };
     reading()
 }
 
-/// Suspends [`collect`] until `resume` is called: findings become errors again, unless their value comes from the argument text itself,
-/// and not from a buffer of serde. Returns `false` if `collect` was already suspended. After a panic, [`collect`] restores the state.
+/// Suspends [`collect`] until `resume` is called: it then keeps only findings about values from the argument text, and all others are
+/// errors again. Returns `false` if `collect` was already suspended. After a panic, [`collect`] restores the state.
 pub(crate) fn suspend() -> bool {
     !SUSPENDED.replace(true)
 }
@@ -49,7 +49,7 @@ pub(crate) fn resume() {
     SUSPENDED.set(false);
 }
 
-/// The state from before [`collect`], which dropping this value restores, even after a panic.
+/// Restores the state from before [`collect`] when dropped, even after a panic.
 struct CollectScope {
     aside: SetAside,
     suspended: bool,
@@ -62,8 +62,8 @@ impl Drop for CollectScope {
     }
 }
 
-/// Keeps the findings in `ASIDE` within [`collect`], and returns them as the error elsewhere. While serde tries alternatives, only
-/// `certain` findings are kept: those about values that come from the argument text, and not from a buffer of serde.
+/// Keeps the findings for [`collect`] if it is active, or else returns them as the error. While serde tries alternatives, keeps only
+/// `certain` findings, whose values come from the argument text and not from a buffer of serde.
 fn put_aside(found: Vec<CheckFinding>, certain: bool) -> Result<(), Vec<CheckFinding>> {
     ASIDE.with_borrow_mut(|aside| match aside {
         Some(aside) if certain || !SUSPENDED.get() => {
@@ -75,7 +75,7 @@ fn put_aside(found: Vec<CheckFinding>, certain: bool) -> Result<(), Vec<CheckFin
     })
 }
 
-/// Keeps the refusal of a type that parses its text itself, as `put_aside` does. Returns `false` if the refusal must be an error.
+/// Passes the refusal of a `ParsedText` type to `put_aside`. Returns `false` if the refusal must be an error.
 pub(crate) fn put_aside_refusal(problem: &impl std::fmt::Display, certain: bool) -> bool {
     put_aside(vec![CheckFinding::named("", &problem.to_string())], certain).is_ok()
 }
@@ -91,7 +91,7 @@ pub(crate) struct LocatedFinding {
     found: CheckFinding,
 }
 
-/// Moves the findings in `ASIDE` to `placed`, as findings about the value at `path`.
+/// Moves the findings from `ASIDE` to `placed`, with the path of the value that they are about.
 #[cold]
 pub(crate) fn place(path: impl Fn() -> String, node: NodeId, secret: bool, placed: &mut Vec<LocatedFinding>) {
     let room = MAX_FOUND.saturating_sub(placed.len());

@@ -1,4 +1,4 @@
-//! The findings of a check that reports several mistakes, or that names fields.
+//! The error type of a check that finds several mistakes, or that names the field of a mistake.
 
 use super::findings::CheckFinding;
 use std::fmt::Display;

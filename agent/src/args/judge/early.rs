@@ -20,7 +20,7 @@ pub(crate) struct EarlyCheck {
     secret: bool,
 }
 
-/// The schema that the value of the latest key must fit.
+/// The schema for the value of the latest key.
 #[derive(Clone, Copy)]
 enum Awaited {
     Nothing,
@@ -45,8 +45,8 @@ impl EarlyCheck {
         &self.issues
     }
 
-    /// Returns whether the value of the latest key may contain a secret. A key that is not a property may be a misspelled secret. For such
-    /// a key, and before the first key, returns whether the tool has any secret.
+    /// Returns whether the value of the latest key may contain a secret. An unknown key may be a misspelled secret, so it counts as one if
+    /// the tool has any secret.
     pub(crate) fn is_secret(&self) -> bool {
         self.secret
     }

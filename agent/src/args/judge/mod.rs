@@ -27,7 +27,7 @@ pub(crate) struct RefusedArguments<'t> {
     pub(crate) issues: Vec<Issue>,
     /// The number of all issues, including those that are not kept in `issues`.
     pub(crate) count: usize,
-    /// The sent arguments, after decoding and repairs. `None` if they are not JSON.
+    /// The text of the sent arguments after decoding and repairs, or `None` if the text is not JSON.
     pub(crate) sent: Option<std::borrow::Cow<'t, str>>,
     /// The parsed form of `sent`, if `sent` is the text that was received.
     document: Option<Box<Document<'t>>>,

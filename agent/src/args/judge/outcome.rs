@@ -10,25 +10,24 @@ use serde::de::Deserialize;
 use serde_json::Value;
 use std::{cell::Cell, cell::RefCell, cmp::Ordering, collections::HashMap, collections::HashSet};
 
-/// The budget for suggestions in all walks over one text, in candidates times compared bytes. Once the budget is spent, issues have no
+/// The budget for suggestions in all walks over one text. Each candidate costs the length of the sent text. Without budget, issues have no
 /// suggestions.
 pub(super) const SUGGESTION_BUDGET: usize = 200_000;
 
-/// The budget for checks in all walks over one text. Each check costs 1, and 1 for every 64 bytes of its value. Real tools need far less.
+/// The budget for checks (`NodeCheck`) in all walks over one text. A check costs 1, plus 1 for each 64 bytes of its value.
 const CHECK_BUDGET: usize = 300_000;
 
 /// A schema node, and the offset of a value in the text.
 type PlaceKey = (NodeId, usize);
 
-/// The state that all walks over one text share. All walked values are slices of the text, so a value is identified by its offset.
+/// The state that all walks over one text share. Values are slices of this text, so the offset of a value identifies it.
 pub(crate) struct WalkState<'w> {
     pub(super) graph: &'w Graph,
     text: &'w str,
-    /// The offset in `text` at which the arguments start. `None` if the walks start at a value inside the arguments, or if `text` is
-    /// another text, for example a coerced value.
+    /// The offset of the arguments in `text`. `None` if the walks start at an inner value, or if `text` is not the argument text.
     root: Option<usize>,
-    /// Whether lists with unique items may have repeated items. This is `true` while the items of such a list are coerced to be compared:
-    /// comparing nested lists as well would multiply the work.
+    /// Whether `uniqueItems` is ignored. This is `true` while the items of such a list are coerced to be compared, because comparing
+    /// nested lists as well would multiply the work.
     pub(super) silent: bool,
     /// The chosen branch of each union for each value. Without this map, a nested union would be tried again for every branch around it.
     choices: RefCell<HashMap<PlaceKey, Choice, NameHash>>,
@@ -38,7 +37,7 @@ pub(crate) struct WalkState<'w> {
     checks: Cell<usize>,
     /// The current depth of the walks, in schema nodes.
     pub(super) depth: Cell<usize>,
-    /// Pairs of a node with checks and a value that passed them.
+    /// The values that passed the checks of a node, each with the node.
     passed: RefCell<HashSet<PlaceKey, NameHash>>,
 }
 
@@ -50,17 +49,17 @@ pub(super) enum Choice {
         non_schema_coercion: bool,
         beyond_strict: bool,
     },
-    /// No branch fits. `branch` has the fewest issues of those that accept the type of the value. If none accepts it, `branch` has the
-    /// fewest issues of all, and `root_type_mismatch` is `true`.
+    /// No branch fits. `branch` has the fewest issues of the branches that accept the type of the value, or, if `root_type_mismatch` is
+    /// `true`, of all branches.
     Closest {
         branch: NodeId,
         count: usize,
         root_type_mismatch: bool,
-        /// Whether there is a branch whose only issues are integers that exceed 64 bits or may have been rounded.
+        /// Whether a branch would fit but for integers that exceed 64 bits or may have been rounded.
         but_for_width: bool,
     },
-    /// The union is exclusive (`oneOf`), but several branches fit the sent value or the coerced value. A branch also counts as fitting if
-    /// its only issues are integers that exceed 64 bits or may have been rounded.
+    /// The union is exclusive (`oneOf`), but several branches fit. A branch also counts as fitting if its only issues are integers that
+    /// exceed 64 bits or may have been rounded.
     Ambiguous,
     /// One branch of an exclusive union fits, but an object in the value has a key twice. With the other value of this key, another branch
     /// might fit.
@@ -114,8 +113,8 @@ impl<'w> WalkState<'w> {
         self.checks.set(other.checks.get());
     }
 
-    /// Takes the cost of one more check from the budget. Returns whether the budget was sufficient. Without a budget, nested checks could
-    /// multiply.
+    /// Returns whether the budget suffices for one more check, and takes the cost from it. Nested checks could multiply without the
+    /// budget.
     pub(super) fn may_check(&self, raw: &str) -> bool {
         let left = self.checks.get().checked_sub(1 + raw.len() / 64);
         self.checks.set(left.unwrap_or(0));
@@ -136,8 +135,8 @@ impl<'w> WalkState<'w> {
         self.choose(self.graph.node(node), branches, *exclusive, doc).branch()
     }
 
-    /// Returns the branch of a union that fits a value, or else the closest branch. Returns `None` if the choice is ambiguous, if a key is
-    /// given twice, or if `node` is not a union with branches.
+    /// Returns the branch of a union that fits a value, or else the closest branch. Returns `None` if no single branch can be chosen, or
+    /// if `node` is not a union.
     pub(crate) fn closest(&self, node: NodeId, doc: &Doc<'_>) -> Option<NodeId> {
         let NodeKind::Union { branches, exclusive } = self.graph.kind(node) else { return None };
         match self.choose(self.graph.node(node), branches, *exclusive, doc) {
@@ -161,9 +160,8 @@ impl<'w> WalkState<'w> {
         }
     }
 
-    /// Chooses the branch of a union for a value: the first branch that accepts the value unchanged, else the first branch that coerces
-    /// it, else the closest branch. In an exclusive union, a branch that fits under a stricter policy comes first, and the choice can be
-    /// [`Choice::Ambiguous`] or [`Choice::Doubled`].
+    /// Chooses the branch of a union for a value: the first that accepts the value unchanged, else the first that coerces it, else the
+    /// closest. An exclusive union chooses by the strictest policy, and can be [`Choice::Ambiguous`] or [`Choice::Doubled`].
     pub(super) fn choose(
         &self,
         node: &PlanNode,
@@ -182,8 +180,8 @@ impl<'w> WalkState<'w> {
 
     fn find(&self, branches: &[NodeId], exclusive: bool, doc: &Doc<'_>) -> Choice {
         let mut fitting: Option<(NodeId, WalkSummary)> = None;
-        // In an exclusive union, an integer branch accepts 1.0 unchanged, as in JSON Schema. A branch that fits only under a wider policy
-        // must not compete with a branch that fits under a narrower policy.
+        // In an exclusive union, `1.0` fits an integer branch without coercion, as in JSON Schema. Of several branches, the one that needs
+        // the narrowest coercion policy fits best.
         let distance = |found: &WalkSummary| match (exclusive, found) {
             (false, found) => u8::from(found.coerced),
             (true, WalkSummary { non_schema_coercion: false, .. }) => 0,
@@ -238,7 +236,7 @@ impl<'w> WalkState<'w> {
 }
 
 impl WalkState<'_> {
-    /// Returns a value as JSON text after the coercions of the node, or `None` if the node refuses the value.
+    /// Returns the coerced value as JSON text, or `None` if the node refuses the value.
     pub(super) fn arrived(&self, node: NodeId, doc: &Doc<'_>) -> Option<String> {
         let judge = TextJudge { walked: Some(self), ..TextJudge::new(self.graph, self.text) };
         let cx = Context::silent(self.graph, doc.raw, &judge);
@@ -248,8 +246,8 @@ impl WalkState<'_> {
         value.ok().map(|value| value.to_string())
     }
 
-    /// Coerces a value along `branch`, and returns whether at most one branch fits the result. A branch that must coerce the result again
-    /// does not count, except for `1.0` as an integer, which JSON Schema allows.
+    /// Coerces a value along `branch`, and returns whether at most one branch accepts the result without another coercion. JSON Schema
+    /// allows `1.0` as an integer, so this is no coercion here.
     fn arrives_at_one(&self, branch: NodeId, branches: &[NodeId], doc: &Doc<'_>) -> bool {
         let Some(text) = self.arrived(branch, doc) else { return true };
         let Ok(document) = Document::parse(&text) else { return true };
@@ -264,8 +262,8 @@ impl WalkState<'_> {
     }
 }
 
-/// Decides for a reader which branch of a union a value belongs to, and whether the value passes its checks. The results of a walk are
-/// kept for all values inside the walked value, too, so these values need no walk.
+/// Decides which branch of a union a value fits, and whether a value passes the checks of its node. The results of a walk are kept for all
+/// inner values, so that inner values are not walked again.
 pub(crate) struct TextJudge<'t> {
     graph: &'t Graph,
     text: &'t str,

@@ -26,8 +26,7 @@ pub(super) fn may_repair(graph: &Graph) -> bool {
     graph.nodes.iter().any(|n| n.rules.has(Rules::JSON_TEXT) || n.rules.has(Rules::WRAP_ONE))
 }
 
-/// Returns the repaired text of one top-level entry, and the values in it that were wrapped in a list. Returns `None` if nothing was
-/// repaired. The repairs are not recorded.
+/// Repairs the text of one top-level entry. Returns the new text and the values that were wrapped in a list, or `None` without a repair.
 pub(super) fn repair_entry(
     graph: &Graph,
     node: NodeId,
@@ -121,8 +120,8 @@ impl Repair<'_> {
         Some(self.value(id, &document.root).unwrap_or_else(|| text.to_owned()))
     }
 
-    /// Repairs the value for the first branch that accepts it afterwards. Returns `None` if there is no such branch, if the union accepts
-    /// the value unchanged, or if all trials are used up.
+    /// Repairs the value for the first branch that accepts a repair. Returns `None` if no branch does, if the value fits unchanged, or if
+    /// all trials are used up.
     fn union(&mut self, id: NodeId, branches: &[NodeId], doc: &Doc<'_>) -> Option<String> {
         if inspect(self.graph, id, doc, self.path.is_empty()).count == 0 {
             return None;

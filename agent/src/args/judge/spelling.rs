@@ -36,7 +36,7 @@ fn read_within(text: &str) -> Option<Respelled> {
     let is_plain = |text: &&str| !text.is_empty() && !text.contains(['{', '}', '[', ']', '"']);
     let around = outside.iter().filter(|text| !text.trim().is_empty());
     let inner = around.clone().all(is_plain).then(|| text.get(start..end)).flatten()?;
-    // The issue is about the words outside of the object, so the object gets no advice.
+    // The mistake is the text around the object, so the object's hint is dropped.
     (around.count() > 0).then(|| read(inner)).flatten().map(|read| Respelled { hint: "", ..read })
 }
 
@@ -82,7 +82,7 @@ enum Container {
 
 enum QuotedText {
     Text(String),
-    /// The text has no certain end, or no certain meaning.
+    /// The end or the meaning of the text is uncertain.
     Open,
     No,
 }
@@ -348,7 +348,7 @@ impl<'t> SpellingReader<'t> {
                 c => out.push(c),
             }
         }
-        // If one backslash of a text is meant literally, the backslash of `\t` may be, too.
+        // If a text contains a literal backslash, the backslash of `\t` may be literal, too.
         (!(odd_escape && escape)).then_some(out)
     }
 
@@ -367,7 +367,7 @@ impl<'t> SpellingReader<'t> {
         })
     }
 
-    /// Returns whether the quote that was just read ends its text, judging by the characters after it.
+    /// Returns whether the last quote probably ends its text, judging by the characters after the quote.
     fn is_end(&self, is_key: bool) -> bool {
         let rest = self.rest().trim_start();
         if is_key {

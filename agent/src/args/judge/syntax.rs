@@ -9,8 +9,8 @@ const AROUND: usize = 12;
 
 const WANTED: &str = "one complete JSON object";
 
-/// Returns the issue of a text that `serde_json` cannot read. `secret` means that no value in the text may be shown. `meant` is advice for
-/// text in the syntax of another language, and may be empty.
+/// Returns the issue of a text that `serde_json` cannot read. If `secret`, the issue shows no value of the text. `meant` is advice if the
+/// text has the syntax of another language, or else empty.
 pub(super) fn fault(text: &str, error: &serde_json::Error, secret: bool, meant: &'static str) -> Issue {
     let words = error.to_string();
     let issue = |path: String, code, problem: String| {
@@ -68,7 +68,7 @@ fn second_call(words: &str, text: &str, at: usize) -> Option<&'static str> {
 fn spelling(text: &str, at: usize) -> Option<&'static str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let before = text.get(..at)?;
-    // The parser stops at the first character that does not fit, or one character later.
+    // The parser stops at the first wrong character, or one character later.
     let start = before.trim_end_matches(is_word).len();
     let word: &str = text.get(start..)?.split(|c: char| !is_word(c)).next()?;
     let sign = text.get(at..)?.chars().next().into_iter().chain(before.chars().next_back());

@@ -27,7 +27,7 @@ use serde_json::Value;
 
 /// Maximum number of issues that are kept. Further issues are only counted.
 const MAX_KEPT: usize = 10_000;
-/// Maximum depth of a walk, in schema nodes. One value can count several times, for example as a nullable, a union and an object.
+/// Maximum depth of a walk, in schema nodes. One value can have several nodes, for example three for a nullable union of objects.
 const MAX_NESTED: usize = 600;
 /// Maximum number of issues with suggestions. Reports show fewer issues, and a call with more issues is not corrected.
 const MAX_SUGGESTED: usize = 50;
@@ -38,16 +38,15 @@ const MAX_ALLOWED_LISTS: usize = 100;
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct WalkSummary {
     pub(crate) count: usize,
-    /// The number of issues about numbers that are integers to JSON Schema, but exceed 64 bits or may have been rounded.
+    /// The number of issues about integers that exceed 64 bits or may have been rounded. JSON Schema accepts such integers.
     pub(crate) unrepresentable: usize,
-    /// The number of issues about formats that the Rust type checks itself, with a better message.
+    /// The number of issues about formats that the Rust type also checks. The message of the type is better.
     pub(crate) for_the_type: usize,
-    /// Whether the walked value itself, and not only a value in it, has the wrong type.
+    /// Whether the walked value has the wrong type. Values within it do not count.
     pub(crate) root_type_mismatch: bool,
     /// Whether a value is accepted only by a coercion.
     pub(crate) coerced: bool,
-    /// Whether a value is accepted only by a coercion that JSON Schema does not have. `1.0` as an integer does not count, because JSON
-    /// Schema accepts it, too.
+    /// Whether a value is accepted only by a coercion that JSON Schema does not have. JSON Schema itself accepts `1.0` as an integer.
     pub(crate) non_schema_coercion: bool,
     /// Whether a value is accepted only by a coercion that the policy `strict` does not allow.
     pub(crate) beyond_strict: bool,
@@ -80,8 +79,8 @@ pub(crate) fn inspect(graph: &Graph, node: NodeId, doc: &Doc<'_>, root: bool) ->
     Walk::count(&WalkState::new(graph, doc.raw, root.then_some(doc), false), node, doc)
 }
 
-/// Returns the issues of a value, and how many of them are about formats that the Rust type checks itself. `secret` means that no issue
-/// may show a part of the value.
+/// Returns the issues of a value, and the number of issues about formats that the Rust type reports more precisely. `secret` hides the
+/// value in all issues.
 #[cfg(feature = "macros")]
 pub(crate) fn faults(graph: &Graph, node: NodeId, doc: &Doc<'_>, secret: bool) -> (Vec<Issue>, usize) {
     let (shared, mut issues) = (WalkState::new(graph, doc.raw, None, false), Vec::new());
@@ -225,8 +224,8 @@ impl<'w, 'o> Walk<'w, 'o> {
             && inspect(self.graph, id, inner, false).count == 0
     }
 
-    /// Returns the value in a needless wrapper such as `{"value": 3}`: an object with one entry, whose value alone would fit the node.
-    /// Returns `None` for null, at the root, and while issues are only counted.
+    /// Returns the inner value of a needless wrapper such as `{"value": 3}`, if the inner value alone fits the node. Returns `None` for
+    /// null, at the root, and while issues are only counted.
     pub(super) fn stands_alone<'e>(
         &self,
         id: NodeId,
@@ -278,8 +277,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         self.fault(IssueCode::Type, self.what_is_around(id, doc).unwrap_or(problem), id, doc);
     }
 
-    /// Reports a value that is none of the allowed `words`. `expected` is the node whose description the issue shows, or `None` if the
-    /// list of words says more.
+    /// Reports a value that is none of the allowed `words`. The issue shows the signature of the node `expected`, if it is given.
     fn not_a_word<'a>(
         &mut self,
         expected: Option<NodeId>,
@@ -332,7 +330,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             }
             (NodeKind::Int(spec), Shape::Number | Shape::Text(_)) => match self.integer(node, doc) {
                 Digits::NotInteger => {
-                    // A whole number such as `1e20` may have been rounded, so it is refused. To JSON Schema, it is an integer.
+                    // JSON Schema accepts `1e20` as an integer, but the number may be rounded, so it is refused.
                     let is_number = matches!(doc.shape, Shape::Number);
                     self.found.unrepresentable += usize::from(is_number && rounding::is_whole(doc.raw));
                     self.wrong(id, doc);

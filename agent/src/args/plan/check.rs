@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// An entry of the list [`KNOWN`], which means that the checks may refer to any name.
+/// An entry of [`KNOWN`]: a check may refer to any property name.
 const ANY_NAME: &str = "\0any";
 
-/// Keywords that become checks, each with the other keywords that belong to it.
+/// Keywords that are checked after coercion. Each group is one assertion.
 const GROUPS: [&[&str]; 7] = [
     &["not"],
     &["if", "then", "else"],
@@ -27,13 +27,13 @@ const GROUPS: [&[&str]; 7] = [
     &["dependencies"],
 ];
 
-/// Keywords whose meaning depends on other keywords of the schema, or on the references that lead to the schema.
+/// Keywords whose meaning depends on other keywords or on references.
 const LOOKING_ASIDE: [&str; 4] =
     ["unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef"];
 
 impl Compiler<'_> {
-    /// Returns the schema after each assertion about the whole value (`not`, `if`, …) was moved to the list of checks. In a foreign schema,
-    /// also replaces the keywords in [`LOOKING_ASIDE`].
+    /// Moves each assertion about the whole value (`not`, `if`, …) to the list of checks. In a foreign schema, also replaces the keywords
+    /// in [`LOOKING_ASIDE`].
     pub(super) fn normal<'m>(&self, map: &'m SchemaMap) -> CompileResult<Cow<'m, SchemaMap>> {
         let present = |group: &[&str]| map.contains_key(group[0]);
         let lonely = LOOKING_ASIDE.iter().any(|keyword| map.contains_key(*keyword));
@@ -57,9 +57,8 @@ impl Compiler<'_> {
         Ok(Cow::Owned(out))
     }
 
-    /// Adds a check for each pattern of a foreign schema that has several. A value is parsed and coerced by the schema of the first pattern
-    /// that matches its key, but the schemas of all matching patterns apply. A schema with alternatives or parts is merged first, because
-    /// every merge would copy the checks.
+    /// Adds a check for each pattern of a foreign schema with several patterns. The first pattern that matches a key decides how its value
+    /// is parsed and coerced, but the schemas of all matching patterns apply. A schema with `allOf`, `anyOf` or `oneOf` is merged first.
     pub(super) fn with_pattern_checks<'m>(&self, map: Cow<'m, SchemaMap>) -> Cow<'m, SchemaMap> {
         let is_merged = ["allOf", "anyOf", "oneOf"].iter().any(|keyword| map.contains_key(*keyword));
         let patterns = map.get("patternProperties").and_then(Value::as_object);
@@ -77,10 +76,9 @@ impl Compiler<'_> {
         Cow::Owned(map)
     }
 
-    /// Replaces `unevaluatedProperties` and `unevaluatedItems`, which depend on the properties and items that subschemas evaluate (JSON
-    /// Schema 2020-12, core, section 11). If no subschema evaluates any, the keywords become `additionalProperties` and `items`. Beside
-    /// `allOf`, `anyOf`, `oneOf` or `$ref`, `unevaluatedProperties` is kept until the subschemas are merged. In all remaining cases, the
-    /// two keywords are not modelled. `$dynamicRef` and `$recursiveRef` are never modelled.
+    /// Replaces `unevaluatedProperties` and `unevaluatedItems` by `additionalProperties` and `items`, if no subschema evaluates properties
+    /// or items (JSON Schema 2020-12, core, section 11). Beside `allOf`, `anyOf`, `oneOf` or `$ref`, `unevaluatedProperties` stays until
+    /// the subschemas are merged. Calls `unmodelled` for other uses, and for `$dynamicRef` and `$recursiveRef`.
     fn without_looking_aside(&self, map: &mut SchemaMap) -> CompileResult<()> {
         const COMBINING: [&str; 4] = ["allOf", "anyOf", "oneOf", "$ref"];
         let mut elsewhere = false;
@@ -207,8 +205,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Adds the names of the properties that a check refers to, except in `not`, which only forbids them. Adds [`ANY_NAME`] if the check
-    /// may refer to any name.
+    /// Adds the names of the properties that a check mentions outside of `not`. Adds [`ANY_NAME`] if the check may mention any name.
     fn names_in(&self, schema: &Value, names: &mut BTreeSet<String>, depth: usize) -> CompileResult<()> {
         const MOST_NAMES: usize = 1000;
         const DEEPEST: usize = 16;
@@ -268,7 +265,7 @@ pub(super) fn known(map: &SchemaMap) -> Option<Vec<&str>> {
     (!names.contains(&ANY_NAME)).then_some(names)
 }
 
-/// Returns whether the checks of a schema evaluate properties or items.
+/// Returns whether a check of the schema can affect `unevaluatedProperties`.
 pub(super) fn look_at_properties(map: &SchemaMap) -> bool {
     any_check(map, &["if", "dependentSchemas", "dependencies", ALSO])
 }
@@ -284,7 +281,7 @@ fn says_nothing(keyword: &str, check: &SchemaMap) -> bool {
     match keyword {
         "not" => check["not"] == json!(false),
         "propertyNames" => open(&check["propertyNames"]),
-        // The properties that these keywords evaluate may matter even if the keywords demand nothing.
+        // Even a check without demands affects `unevaluatedProperties` or `unevaluatedItems`.
         "if" | "contains" => false,
         keyword => check[keyword].as_object().is_none_or(serde_json::Map::is_empty),
     }

@@ -79,8 +79,7 @@ fn of_fields(root: &Value, map: &Map<String, Value>, pointer: &str) -> CompileRe
             format!("has {}, one of them as an alias: rename one", twice(name, "fields")),
         ));
     }
-    // For a variant that contains one struct, serde removes the tag before it reads the struct, so a field with the tag's name would be
-    // missing.
+    // Serde removes the tag before it reads the struct in a variant, so the struct cannot have a field of that name.
     let tag = properties.iter().next().filter(|(_, schema)| schema.get("const").is_some());
     let target = map.get("$ref").and_then(Value::as_str).and_then(|to| root.pointer(to.strip_prefix('#')?));
     if let (Some((tag, _)), Some(target)) = (tag, target)

@@ -14,8 +14,7 @@ const MAX_NESTING: usize = 32;
 /// Maximum number of combinations of alternatives: two groups of 10 have 100. A single group at the top level may have more.
 const MAX_PRODUCT: usize = 64;
 
-/// Keywords that are not copied into [`Parts::plain`]. The schemas of `allOf` are merged into it later, and `unevaluatedProperties` is
-/// added after them.
+/// Keywords that are not copied into [`Parts::plain`]. Later, `allOf` is merged into `plain`, and then `unevaluatedProperties` is added.
 const APART: [&str; 6] = ["allOf", "anyOf", "oneOf", CLOSING, "$defs", "definitions"];
 const CLOSING: &str = "unevaluatedProperties";
 
@@ -69,8 +68,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// Returns the only schema in `allOf`, if the keywords beside `allOf` restrict nothing more. That schema is not merged, because it may
-    /// be a recursive reference.
+    /// Returns the only schema in `allOf`, if the keywords beside `allOf` restrict nothing more. The caller does not merge this schema,
+    /// because it may refer to itself.
     pub(super) fn only_part<'m>(&self, map: &'m SchemaMap) -> Option<&'m Value> {
         let Value::Array(parts) = map.get("allOf")? else { return None };
         let [part] = &parts[..] else { return None };
@@ -105,7 +104,7 @@ impl Compiler<'_> {
             let Some(whole) = self.resolved(part)? else { return Ok(None) };
             let Some(mut part) = self.parts(&whole, depth + 1)? else { return Ok(None) };
             if self.foreign && part.plain.shift_remove(CLOSING).is_some() {
-                // After the merge, `unevaluatedProperties` would see the properties of all parts, so the whole part becomes a check.
+                // After the merge, `unevaluatedProperties` would see the properties of all parts, so this part becomes a check.
                 push_check(&mut part.plain, whole);
             }
             let Some(merged) = self.merged(&plain, &part.plain)? else { return Ok(None) };
@@ -133,7 +132,7 @@ impl Compiler<'_> {
             return Ok(Product { alternatives: vec![Value::Object(plain)], exclusive: false });
         }
         if groups.len() == 1 && !plain.keys().any(|k| restricts(k)) {
-            // References are not resolved, because they may be recursive.
+            // The options stay as they are, because their references may be recursive.
             let Group { options, exclusive, .. } = groups.remove(0);
             return Ok(Product { alternatives: options, exclusive });
         }
@@ -143,8 +142,8 @@ impl Compiler<'_> {
         }
         let exclusive = groups.iter().position(|g| g.exclusive);
         let mut out = match exclusive {
-            // Exactly one option of this group must fit. The other groups become a part of each option, or a check if there would be too
-            // many combinations.
+            // Exactly one option of this group must fit, so each option gets the other groups: as a part, or, if there would be too many
+            // combinations, as a check.
             Some(at) => {
                 let chosen = groups.remove(at);
                 self.each(&plain, &chosen, &groups)?
@@ -196,7 +195,7 @@ impl Compiler<'_> {
                         self.error(keyword, format!("multiplies to more than {MAX_PRODUCT} alternatives"))
                     );
                 }
-                // The combinations are too many to be distinguished while a value is read, so the group becomes a check.
+                // Too many combinations to merge. Each schema gets a check instead: a value must also fit the group.
                 for schema in &mut product {
                     push_check(schema, group.as_schema());
                 }
@@ -214,13 +213,12 @@ impl Compiler<'_> {
         Ok(product)
     }
 
-    /// Returns `None` if no value can fit the option.
     fn opened(&self, option: &Value) -> CompileResult<Option<SchemaMap>> {
         Ok(self.resolved(option)?.map(|option| self.open(option)))
     }
 
-    /// Prepares a schema for a merge. Its `unevaluatedProperties` would see the properties of the other schema after the merge. The
-    /// keyword is therefore removed, and the original schema becomes a check.
+    /// Prepares a schema for a merge. Its `unevaluatedProperties` must not see the properties of the other schema, so the keyword moves to
+    /// a check with the whole original schema.
     pub(super) fn open(&self, mut option: SchemaMap) -> SchemaMap {
         if self.foreign && option.contains_key(CLOSING) {
             let whole = option.clone();
@@ -230,8 +228,7 @@ impl Compiler<'_> {
         option
     }
 
-    /// Returns the options of a group. An option with alternatives inside is replaced by its combinations, unless a group inside is
-    /// exclusive.
+    /// Returns the options of a group. Alternatives inside of an option are multiplied out, unless they are exclusive.
     fn options(&self, group: &Group, depth: usize) -> CompileResult<Vec<SchemaMap>> {
         let mut out = Vec::with_capacity(group.options.len());
         for option in &group.options {
@@ -260,8 +257,7 @@ impl Group {
     }
 }
 
-/// Returns whether `unevaluatedProperties` has the same meaning whichever alternatives fit: all alternatives name the same properties, or
-/// only one alternative can fit.
+/// Returns whether `unevaluatedProperties` means the same for every alternative: all name the same properties, or only one can fit.
 fn look_at_the_same(alternatives: &[SchemaMap]) -> bool {
     let names = |schema: &SchemaMap| -> Option<BTreeSet<String>> {
         if ["allOf", "anyOf", "oneOf", "$ref"].iter().any(|k| schema.contains_key(*k)) {

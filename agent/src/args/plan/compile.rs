@@ -28,7 +28,7 @@ pub(super) const MERGE_COST: usize = 100;
 pub(super) const WIDE: &str =
     "of 128 bits cannot be carried by serde inside a tagged, untagged or flattened type: take it as text";
 
-/// Compiles a schema made by schemars. Merged objects are closed, and optional properties lose the null that schemars adds.
+/// Compiles a schema made by schemars. Merged objects refuse unknown keys, and optional properties lose the null that schemars adds.
 pub(super) fn derived(schema: &Value, options: PlanOptions) -> CompileResult<Graph> {
     refuse_clashes(schema)?;
     let mut schema = schema.clone();
@@ -46,9 +46,8 @@ pub(super) fn foreign(schema: &Value, options: PlanOptions) -> CompileResult<Gra
     }
     let keywords: BTreeSet<&str> = dropped.iter().map(|d| d.keyword).collect();
     graph.whole = Some(Whole::new(schema, &document, &Vec::from_iter(keywords))?);
-    // Without the dropped keywords, the nodes accept more than the schema. A `oneOf` could therefore count too many fitting branches, so
-    // no union is exclusive. A check such as `not` would refuse too much if a keyword inside it was dropped. In this case, all checks are
-    // dropped. The validator checks the whole value.
+    // Without the dropped keywords, too many branches of a `oneOf` may fit, so no union is exclusive. A check such as `not` would refuse
+    // too much without a keyword inside it, so in this case all checks are dropped. The validator checks the whole value.
     let in_checks = dropped.iter().any(|d| d.in_check);
     for node in &mut graph.nodes {
         match &mut node.kind {
@@ -152,14 +151,13 @@ pub(super) struct Compiler<'s> {
     pub(super) references: HashMap<(usize, Rules), NodeId>,
     /// The names of referenced schemas, by the schema's address in memory.
     pub(super) definitions: HashMap<usize, String>,
-    /// The compiled node for each placeholder. Placeholders are used for references to a schema that is still being
-    /// compiled.
+    /// The compiled node for each placeholder. A reference to a schema that is still being compiled is a placeholder.
     pub(super) slots: HashMap<NodeId, NodeId>,
-    /// The descriptions of the variants of a closed set, one line each, by the node of the set.
+    /// The descriptions of an enum's variants, one line each, by the node of the enum.
     pub(super) variant_docs: HashMap<NodeId, String>,
     pub(super) pointer: String,
     depth: usize,
-    /// Nodes that serde buffers because their fields are flattened into another type.
+    /// Nodes whose fields are flattened into another type. Serde buffers their values.
     pub(super) flattened: Vec<NodeId>,
     /// The number of tagged or untagged enums around the current schema. Serde buffers the values of such enums.
     pub(super) buffered: usize,
@@ -251,8 +249,8 @@ impl Compiler<'_> {
         self.depth += 1;
         let id = self.kind_of(schema)?;
         self.depth -= 1;
-        // A reference, or an `allOf` with a single part, gets the node of another schema. Other references may share this node, so only
-        // that other schema adds its annotations.
+        // A reference, or an `allOf` with a single part, gets the node of another schema. Other references may share the node, so no
+        // annotations are added to it.
         if schema.get("$ref").is_none() && schema.as_object().is_none_or(|m| self.only_part(m).is_none()) {
             let notes = notes(schema);
             if !notes.is_empty() {
@@ -285,7 +283,7 @@ impl Compiler<'_> {
         self.with_checks(&map, Self::unchecked)
     }
 
-    /// Compiles a schema whose list of checks was removed before.
+    /// Compiles a schema from which [`with_checks`](Self::with_checks) has removed the checks.
     fn unchecked(&mut self, map: &SchemaMap) -> CompileResult<NodeId> {
         if let Some(constant) = map.get("const") {
             return self.closed_set(std::slice::from_ref(constant), map);
@@ -321,7 +319,7 @@ impl Compiler<'_> {
         Ok(if names.contains(&"null") { self.push(NodeKind::Nullable(id)) } else { id })
     }
 
-    /// Compiles a schema without `type`: the keywords of a type restrict only values of that type.
+    /// Compiles a schema without `type` as a union of all types. Each keyword restricts only values of its own type.
     fn untyped(&mut self, map: &SchemaMap) -> CompileResult<NodeId> {
         if !map.keys().any(|keyword| keywords::type_of(keyword).is_some() || keyword == KNOWN) {
             return Ok(self.push(NodeKind::Any));
@@ -329,8 +327,7 @@ impl Compiler<'_> {
         let mut branches = Vec::new();
         for name in keywords::TYPES {
             let branch = self.typed(name, map)?;
-            // Values of all types are accepted, so no value is coerced to another type. The values inside keep their own
-            // rules.
+            // Every type is accepted, so a value is never coerced to another type. Values inside it keep their own rules.
             self.nodes[branch.0 as usize].rules = self.rules.without_coercion();
             branches.push(branch);
         }
@@ -358,8 +355,8 @@ impl Compiler<'_> {
         Ok(Some(out))
     }
 
-    /// Refuses a keyword that is not modelled, or leaves the keyword to the validator of the whole schema. Only a foreign
-    /// schema has this validator, and only with the feature `full-schema`.
+    /// Refuses a keyword that the plan does not support. With the feature `full-schema`, a foreign schema may have the keyword, and the
+    /// validator of the whole schema checks it.
     pub(super) fn unmodelled(&self, keyword: &'static str, reason: &str) -> CompileResult<()> {
         if !cfg!(feature = "full-schema") || !self.foreign {
             return Err(self.error(keyword, format!("{reason} (feature `full-schema` checks it)")));
@@ -378,7 +375,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Returns approximately how many values are copied with a schema.
+/// Returns the approximate cost of copying a schema.
 fn shape_of(schema: &SchemaMap) -> usize {
     schema.len()
         + ["properties", "patternProperties", "enum", "required", CHECKS]

@@ -5,7 +5,7 @@ use super::frequent::FrequentValues;
 use super::node::{NodeId, NodeKind, PlanNode};
 use std::collections::HashMap;
 
-/// Maximum length of chains of references, or of alternatives within alternatives.
+/// Maximum number of references in a row, and of nested alternatives.
 const MAX_CHAIN: usize = 64;
 
 pub(super) fn takes_objects(nodes: &[PlanNode], id: NodeId, depth: usize) -> bool {
@@ -24,7 +24,7 @@ pub(super) fn takes_objects(nodes: &[PlanNode], id: NodeId, depth: usize) -> boo
 }
 
 pub(super) fn settle(mut id: NodeId, slots: &HashMap<NodeId, NodeId>) -> NodeId {
-    // A placeholder may lead to another placeholder. The limit ends a cycle of placeholders.
+    // A placeholder may lead to another one. `MAX_CHAIN` ends a cycle.
     for _ in 0..MAX_CHAIN {
         match slots.get(&id) {
             Some(next) if *next != id => id = *next,
@@ -82,7 +82,7 @@ pub(super) fn mark_nulls(nodes: &mut [PlanNode]) -> Result<(), Chain> {
             }
             states[i] = VisitState::Open;
             stack.push((i, true));
-            // Siblings wait on the stack unmarked, so only a node that leads to itself is found `Open`.
+            // Siblings are not `Open` while they wait on the stack, so an `Open` node is always one that leads to itself.
             let waiting = next.into_iter().map(|id| (id.0 as usize, false));
             stack.extend(waiting.filter(|(i, _)| !matches!(states[*i], VisitState::Done { .. })));
         }
@@ -105,8 +105,8 @@ pub(super) fn keep_nulls(nodes: &mut [PlanNode]) {
     }
 }
 
-/// Returns whether a value that serde buffers may contain a 128-bit integer. Serde buffers the values of tagged and untagged enums, and of
-/// the `flattened` nodes.
+/// Returns whether a buffered value may contain a 128-bit integer. Serde buffers the values of tagged and untagged enums, and of
+/// `flattened` nodes.
 pub(super) fn carries_wide(nodes: &[PlanNode], flattened: impl Iterator<Item = NodeId>) -> bool {
     let alternatives = nodes
         .iter()

@@ -6,7 +6,7 @@ use super::token::{
 };
 use crate::args::rounding::SAFE_DIGITS;
 
-/// The values of a parameter that need no coercion and are recognized from at most 24 bytes of JSON text.
+/// The values of a parameter that a fast path accepts, from at most 24 bytes of JSON text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FrequentValues {
     Nothing,
@@ -88,7 +88,7 @@ impl IntegerRange {
         if ends && length > 0 && is_in_range(length) { at + length } else { 0 }
     }
 
-    /// Returns the length of the integer at the start of `head`; 0 unless it is surely in the range and the comma after it is in `head`.
+    /// Returns the length of the integer at the start of `head`. Returns 0 if it may be out of range, or if no comma follows it.
     #[inline(always)]
     pub(crate) fn short_length(self, head: u64) -> usize {
         let length = leading_digits(head);
@@ -105,15 +105,15 @@ impl IntegerRange {
     }
 }
 
-/// Returns the length of the number at the start of `head`, the next eight bytes of the text; 0 unless the comma after it is in `head`.
+/// Returns the length of the number at the start of `head`, the next eight bytes of the text. Returns 0 unless a comma in `head` follows.
 #[inline(always)]
 pub(crate) fn short_number(head: u64) -> usize {
     let length = leading_number(head);
     if length.wrapping_sub(1) < WORD - 1 && byte_of(head, length) == b',' { length } else { 0 }
 }
 
-/// Returns the position after the number at `at`, or 0 if it has an exponent or more than [`SAFE_DIGITS`] bytes. Text that only resembles
-/// a number, such as `1-2`, counts as a number: `serde_json` refuses it later.
+/// Returns the position after the number at `at`, or 0 if it has an exponent or more than [`SAFE_DIGITS`] bytes. A text such as `1-2` also
+/// counts as a number, because `serde_json` refuses it later.
 #[inline(always)]
 fn number_end(text: &[u8], at: usize, head: u64) -> usize {
     let (mut length, mut after) = (leading_number(head), head);

@@ -1,5 +1,5 @@
-//! Resolves `$id` and `$anchor`: references to named schemas become pointers before a document is compiled. The metaschemas are added to a
-//! document that refers to them, because a tool may have a schema as an argument.
+//! Resolves `$id` and `$anchor`: before a document is compiled, references to named schemas become pointers. A document that refers to a
+//! metaschema gets a copy of the metaschema, because a tool may take a schema as an argument.
 
 use super::error::{CompileResult, SchemaError};
 use super::uri;
@@ -11,14 +11,13 @@ use std::collections::{HashMap, HashSet};
 /// Maximum depth of a schema. `serde_json` limits only the depth of text, not of values that code builds.
 const MAX_DEPTH: usize = 256;
 const MAX_VALUES: usize = 500_000;
-/// The built-in metaschemas with their addresses. The vocabularies of 2020-12 are joined to one schema. Both schemas allow unknown keys,
-/// as the specification does.
+/// The address and the text of each built-in metaschema. One text contains all vocabularies of 2020-12.
 const METASCHEMAS: [(&str, &str); 2] = [
     ("http://json-schema.org/draft-07/schema", include_str!("metaschemas/draft-07.json")),
     ("https://json-schema.org/draft/2020-12/schema", include_str!("metaschemas/2020-12.json")),
 ];
 
-/// Returns the document with every reference as a pointer from its root, and with the metaschemas that it refers to.
+/// Returns the document with every reference as a pointer from the root. Adds the metaschemas that the document refers to.
 pub(super) fn with_pointers(root: &Value, lone_references: bool) -> CompileResult<Cow<'_, Value>> {
     check_size(root)?;
     let mut places = Places { lone_references, ..Places::default() };
@@ -73,7 +72,7 @@ fn check_size(root: &Value) -> CompileResult<()> {
     Ok(())
 }
 
-/// A schema resource, as JSON Schema calls it: the root, or a schema with an `$id`, and everything inside.
+/// A schema resource of JSON Schema: the root schema or a schema with an `$id`, together with the schemas inside of it.
 #[derive(Clone, Default)]
 struct SchemaResource {
     base: String,
@@ -84,10 +83,10 @@ struct SchemaResource {
 #[derive(Default)]
 struct Places {
     lone_references: bool,
-    /// Whether references have to be rewritten: one of them is not a pointer from the root of the document, or a schema inside has an
-    /// `$id`, so that pointers may start there.
+    /// Whether references have to be rewritten, because one is not a pointer from the root, or because an inner `$id` changes where
+    /// pointers start.
     rewrite: bool,
-    /// Pointers to resources, by URI.
+    /// Pointers to the schemas with an `$id`, by URI.
     resources: HashMap<String, String>,
     /// Pointers to anchors, by the URI of their resource and their name.
     anchors: HashMap<(String, String), String>,
@@ -134,8 +133,8 @@ fn holds(keyword: &str, value: &Value) -> Holds {
 }
 
 impl Places {
-    /// Returns the resource of a schema: a new one if the schema has an `$id`, or else the resource `around` it. A fragment (`#…`) is an
-    /// anchor, not an `$id`. With `lone_references`, an `$id` next to a `$ref` is ignored like all other keywords.
+    /// Returns the resource of a schema: a new one if the schema has an `$id`, or else the resource `around` it. An `$id` is ignored if it
+    /// is a fragment (`#…`), or with `lone_references` next to a `$ref`.
     fn place(&self, map: &Map<String, Value>, pointer: &str, around: &SchemaResource) -> SchemaResource {
         let id = map.get("$id").and_then(Value::as_str);
         let beside_reference = self.lone_references && map.contains_key("$ref");
@@ -242,7 +241,7 @@ impl Places {
         Ok(())
     }
 
-    /// Returns whether a dynamic reference has the same target wherever evaluation starts.
+    /// Returns whether a dynamic reference always has the same target.
     fn is_static(&self, reference: &str) -> bool {
         let name = uri::split(reference).1.unwrap_or_default();
         name.is_empty() || name.starts_with('/') || self.dynamic.get(name).is_none_or(|count| *count == 1)
@@ -276,8 +275,8 @@ impl Places {
     }
 }
 
-/// Calls `visit` for each value below a keyword that may be a schema, with its pointer and whether it certainly is one. Skips data, such
-/// as the members of `enum`.
+/// Calls `visit` for each value in `map` that may be a schema. The arguments are the value, its pointer, and whether the value certainly
+/// is a schema.
 fn each_below<'v>(
     map: &'v Map<String, Value>,
     pointer: &mut String,

@@ -14,7 +14,7 @@ pub(super) struct KeyIndex {
 #[derive(Clone, Debug)]
 struct KeyPlace {
     ends: [u64; 2],
-    /// The length of the name, in bytes; `UNWRITTEN` if the name is an alias, or is written with escapes.
+    /// The length of the name, in bytes; `UNWRITTEN` for an alias, and for a name that JSON writes with escapes.
     length: usize,
     /// The index of the property, or `EMPTY`.
     index: usize,
@@ -34,7 +34,7 @@ impl KeyIndex {
                 while places[at & (places.len() - 1)].index != EMPTY {
                     at += 1;
                 }
-                // The token of a name without escapes is longer than the name by two quotes and a colon.
+                // Without escapes, the token is the name with two quotes and a colon.
                 let is_written = name == prop.name && prop.token.text().len() == name.len() + 3;
                 let length = if is_written { name.len() } else { UNWRITTEN };
                 let place = KeyPlace { ends: ends(name.as_bytes()), length, index };
@@ -44,8 +44,8 @@ impl KeyIndex {
         KeyIndex { places }
     }
 
-    /// Finds the property whose key is at a position of a JSON text. Returns its index, and the position after the colon. `None` does not
-    /// mean that the key is unknown: it may be long, an alias, or written with escapes or blanks.
+    /// Returns the index of the property whose key is at this position of a JSON text, and the position after the colon. Also returns
+    /// `None` for known keys that are long, an alias, or written with escapes or blanks.
     #[inline]
     pub(super) fn written_at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
         if text.get(at) != Some(&b'"') {
@@ -53,8 +53,8 @@ impl KeyIndex {
         }
         let start = at + 1;
         let head = word_at(text, start);
-        // The first quote may be escaped, and then does not end the key. The text before it ends with a backslash, and matches no name in
-        // the table.
+        // The first quote may be escaped, and part of the key. The text before it then ends with a backslash, and matches no name in the
+        // table.
         let (head, tail, length) = match before_bare_quote(head) {
             WORD => {
                 let more = before_bare_quote(word_at(text, start + WORD));

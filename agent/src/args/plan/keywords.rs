@@ -10,7 +10,7 @@ pub(super) type SchemaMap = Map<String, Value>;
 pub(super) const CHECKS: &str = "\0checks";
 /// An internal keyword of an assertion: a schema that a value must also fit.
 pub(super) const ALSO: &str = "\0also";
-/// An internal keyword: the names of properties that only `NodeCheck`s mention. These names are not unknown keys.
+/// An internal keyword: properties that only `NodeCheck`s mention. They do not count as unknown keys.
 pub(super) const KNOWN: &str = "\0known";
 
 /// Keywords of older drafts that no current draft has. They are refused, because an author who uses them expects them to be checked.
@@ -64,8 +64,8 @@ pub(super) struct Keyword {
     restricted: Option<&'static str>,
     value: ValueForm,
     pub(super) merge: MergeRule,
-    /// Whether the keyword is refused in the schema of a Rust type. A value that restricts nothing, and a `not` that only lists values,
-    /// are allowed there.
+    /// Whether the keyword is refused in the schema of a Rust type, unless the keyword restricts nothing, or is a `not` that only lists
+    /// values.
     only_foreign: bool,
 }
 
@@ -98,7 +98,7 @@ pub(super) enum MergeRule {
     Entries,
     /// Always this flag, whatever the two values are.
     Fixed(bool),
-    /// The second value becomes a check. In the schema of a Rust type, two values are a conflict.
+    /// The second value becomes a separate check. In the schema of a Rust type, two values are a conflict.
     Check,
     Conflict,
     /// The rule is in `merge_own`.

@@ -15,8 +15,8 @@ fn conflict<T>(keyword: &str, reason: &str) -> Result<T, Conflict> {
     Err(Conflict { keyword: keyword.into(), reason: reason.into() })
 }
 
-/// Merges the outer schema `a` with `b`. Returns `None` if no value can fit both. Unless `foreign`, `additionalProperties: false` of a
-/// flattened struct does not refuse the fields of the outer struct.
+/// Merges the outer schema `a` with `b`. Returns `None` if no value can fit both. Only if `foreign`, `additionalProperties: false` in one
+/// schema refuses properties of the other.
 pub(super) fn merge(a: &SchemaMap, b: &SchemaMap, foreign: bool) -> Result<Option<SchemaMap>, Conflict> {
     let (mut a, mut b) = (Cow::Borrowed(a), Cow::Borrowed(b));
     let mut apart = Vec::new();
@@ -127,7 +127,7 @@ const NAMES: [&str; 2] = ["properties", "patternProperties"];
 const CLOSING: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
 const ITEMS: [&str; 3] = ["prefixItems", "items", "additionalItems"];
 
-/// Moves `keywords` to a schema of their own. It also gets the properties under the keywords `names`, with any value, so that
+/// Moves `keywords` to a new schema. The properties under the keywords `names` are copied to the new schema with any value, so that its
 /// `additionalProperties` does not apply to them.
 fn taken_out(schema: &mut Cow<'_, SchemaMap>, names: &[&str], keywords: &[&str]) -> SchemaMap {
     let mut out = SchemaMap::new();
@@ -179,7 +179,7 @@ fn keep(old: &mut Value, new: &Value, stricter: Ordering) {
 }
 
 /// Returns whether a merge would change the meaning of `additionalProperties`. The keyword refers only to the properties of its own schema
-/// (JSON Schema 2020-12, core, 10.3.2.3); after a merge, the properties of the other schema would no longer be additional.
+/// (JSON Schema 2020-12, core, 10.3.2.3), and a merge would add properties of `other` to that schema.
 fn closes_over(closed: &SchemaMap, other: &SchemaMap) -> bool {
     let lacks = |keyword: &str| {
         let own = closed.get(keyword);
@@ -191,8 +191,8 @@ fn closes_over(closed: &SchemaMap, other: &SchemaMap) -> bool {
     !open && more
 }
 
-/// Returns whether a merge would change the meaning of `items`. The keyword applies to the items after the `prefixItems` of its own
-/// schema; after a merge, the keyword would also skip the `prefixItems` of the other schema.
+/// Returns whether a merge would change the meaning of `items`. In each schema, `items` skips the `prefixItems` of this schema. After a
+/// merge, it would also skip the `prefixItems` of the other schema.
 fn mixes_items(a: &SchemaMap, b: &SchemaMap) -> bool {
     let silent = |schema: &SchemaMap| !ITEMS.iter().any(|k| schema.contains_key(*k));
     let list = |schema: &SchemaMap| {

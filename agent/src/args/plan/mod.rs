@@ -145,16 +145,16 @@ impl Graph {
         }
     }
 
-    /// Returns the innermost base of a node with checks, or the node itself.
+    /// Returns the node without its checks: the innermost `base` of nested `Checked` nodes, or the node itself.
     pub(crate) fn unchecked(&self, mut id: NodeId) -> NodeId {
-        // The loop ends, because `mark_nulls` refuses circles and long chains of such nodes.
+        // The loop ends, because `mark_nulls` refuses cycles of such nodes.
         while let NodeKind::Checked(checked) = self.kind(id) {
             id = checked.base;
         }
         id
     }
 
-    /// Returns the node for values other than null: the node inside of nullable nodes and nodes with checks.
+    /// Returns the node inside of all `Nullable` and `Checked` nodes.
     pub(crate) fn non_null(&self, mut id: NodeId) -> NodeId {
         while let NodeKind::Nullable(node) | NodeKind::Checked(CheckedSpec { base: node, .. }) = self.kind(id)
         {
@@ -198,11 +198,10 @@ fn has_words_of(text: &str, description: &str) -> bool {
 impl Plan {
     /// Creates the plan of a type that serde can deserialize and schemars can describe.
     ///
-    /// The schema extensions `x-aliases` (a list of names), `x-coerce` (a [`CoercionPolicy`](super::CoercionPolicy) as text, such as
-    /// `"exact"`) and `x-secret` (`true`) on a property are settings of that parameter; the model does not see them. On a variant of an
-    /// enum, `x-aliases` lists other words for the variant. `x-other` (`true`) marks the variant for all words that name no other variant.
-    /// The model does not see these extensions either. The derive of `ToolArgs` writes `x-aliases` and `x-other` for serde's `alias` and
-    /// `other`, and more extensions for internal use.
+    /// Some schema extensions are settings that the model does not see. On a property: `x-aliases` (a list of names), `x-coerce` (a
+    /// [`CoercionPolicy`](super::CoercionPolicy) as text, such as `"exact"`) and `x-secret` (`true`). On a variant of an enum, `x-aliases`
+    /// lists other words for the variant, and `x-other` (`true`) marks the variant for all words that name no other variant. The derive of
+    /// `ToolArgs` writes `x-aliases` and `x-other` for serde's `alias` and `other`, and more extensions for internal use.
     ///
     /// # Errors
     /// Returns [`SchemaError`] if the type is not an object, if two of its fields or variants have the same name, if its schema has an
@@ -212,8 +211,8 @@ impl Plan {
         Plan::of_type(name, schema_of::<T>(), options)
     }
 
-    /// Creates the plan of a tool. Removes the description of its type from the schema if the tool's description contains it, or if the
-    /// type itself is the tool (`is_type`).
+    /// Creates the plan of a tool. Removes the description in the schema if `description` repeats it, or if the type itself is the tool
+    /// (`is_type`).
     #[cfg(feature = "macros")]
     pub(crate) fn for_tool(
         name: &str,

@@ -36,8 +36,8 @@ pub(crate) struct PlanNode {
     pub(crate) takes_null: bool,
 }
 
-/// The kind of a node. `repr(u8)` gives the discriminant a byte of its own. The discriminant is read for every value, and without
-/// `repr` it would be in a niche, which takes several instructions to read.
+/// The kind of a node. The discriminant is read for every value, so `repr(u8)` gives it a byte of its own. A niche would take several
+/// instructions to read.
 #[derive(Debug)]
 #[repr(u8)]
 pub(crate) enum NodeKind {
@@ -77,8 +77,7 @@ pub(crate) struct CheckedSpec {
     pub(crate) checks: Vec<NodeCheck>,
 }
 
-/// An assertion about a value as a whole, after its coercion. The nodes of an assertion accept unknown keys, and allow only the coercion
-/// of `1.0` to 1.
+/// A check of a value after its coercion, such as `not`. The nodes of a check accept unknown keys, and coerce only `1.0` to 1.
 #[derive(Debug)]
 pub(crate) enum NodeCheck {
     /// The value must also fit this node.
@@ -112,7 +111,7 @@ impl NodeCheck {
         }
     }
 
-    /// Returns whether the check may turn a mismatch into a success. For example, `not` passes if the value does not fit its node.
+    /// Returns whether the check may pass because a value does not fit a node, as with `not`.
     pub(crate) fn may_turn(&self) -> bool {
         matches!(self, NodeCheck::Not { .. } | NodeCheck::If { .. } | NodeCheck::Contains { .. })
     }
@@ -204,12 +203,11 @@ pub(crate) struct StrSpec {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormatRule {
-    /// The format is not checked: there is none, or it is only an annotation, because the schema is not that of a Rust type.
+    /// The format is not checked. There is none, or the schema does not come from a Rust type, so the format is only an annotation.
     Shown,
-    /// The format comes from the schema of a Rust type. A text is refused only if no Rust type whose schema has this format can parse the
-    /// text.
+    /// The format comes from a Rust type. A text is refused only if no Rust type with this format can parse the text.
     OfType,
-    /// The text must have the format as JSON Schema defines it, because the author demands this with an attribute.
+    /// The format is checked as JSON Schema defines it, because an attribute demands this.
     Demanded,
 }
 
@@ -307,8 +305,8 @@ pub(crate) struct ObjectSpec {
     pub(super) required: u64,
     pub(crate) min: u64,
     pub(crate) max: u64,
-    /// Whether an object with all properties in `required` is complete. This is so if there are at most 64 properties and no limits on the
-    /// number of entries.
+    /// Whether an object with all properties in `required` is complete: there are at most 64 properties, and no limits on the number of
+    /// entries.
     pub(super) is_complete_with_required: bool,
 }
 
@@ -334,9 +332,9 @@ pub(crate) struct Prop {
     pub(crate) aliases: Vec<String>,
     pub(crate) notes: Notes,
     pub(crate) secret: bool,
-    /// Whether null means that the property is absent: it is optional, and null is not one of its values. Serde does not see the key then.
+    /// Whether null means absent, because the property is optional and does not accept null. Serde does not get a key with such a null.
     pub(crate) null_absent: bool,
-    /// The name of the field in Rust, by which the author's own validation may refer to the property.
+    /// The name of the Rust field. A check of the application may report the property by this name.
     pub(crate) field: Option<String>,
 }
 
@@ -399,14 +397,14 @@ impl ObjectSpec {
     }
 
     /// Returns whether an object certainly has all required properties and an accepted number of entries; `false` decides nothing. `first`
-    /// is a bit set of the properties that the object has, among the first 64.
+    /// is a bit set: which of the first 64 properties the object has.
     #[inline]
     pub(crate) fn is_complete_with(&self, first: u64) -> bool {
         first & self.required == self.required && self.is_complete_with_required
     }
 
-    /// Returns whether an object has all required properties and an accepted number of entries. `first` is a bit set of its properties
-    /// among the first 64; the object has no other keys.
+    /// Returns whether an object has all required properties and an accepted number of entries. Bit `i` of `first` stands for property
+    /// `i`. The object has no other keys.
     pub(crate) fn is_complete_of(&self, first: u64) -> bool {
         first & self.required == self.required
             && self.takes_length(first.count_ones().into())
@@ -440,8 +438,8 @@ impl ObjectSpec {
         self.scan(key)
     }
 
-    /// Finds the property whose key is at a position of a JSON text. Returns its index, and the position after the colon. `None` does not
-    /// mean that the key is unknown: it may be long, an alias, or written with escapes or blanks.
+    /// Finds the property whose key is at a position of a JSON text. Returns its index, and the position after the colon. Does not find
+    /// long keys, aliases, and keys with escapes or blanks.
     #[inline]
     pub(crate) fn written_at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
         if let Some(index) = &self.index {

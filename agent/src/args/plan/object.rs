@@ -32,8 +32,8 @@ impl Compiler<'_> {
             Some(Value::Bool(false)) => AdditionalProperties::Denied,
             None if closed => AdditionalProperties::Denied,
             None if !patterns.is_empty() && !self.foreign => AdditionalProperties::Denied,
-            // Without the keyword `properties`, a schema of a Rust type is a struct without fields, so the option for unknown keys
-            // applies. Any other schema without `properties` accepts any key.
+            // A schema without `properties` accepts any key. Only in the schema of a Rust type, it is a struct without fields, so the
+            // option for unknown keys applies.
             None if any && patterns.is_empty() => AdditionalProperties::Schema(self.push(NodeKind::Any)),
             None if self.rules.is_check() || known(map).is_none() => {
                 AdditionalProperties::Schema(self.push(NodeKind::Any))
@@ -43,7 +43,7 @@ impl Compiler<'_> {
                 AdditionalProperties::Schema(self.below(&["additionalProperties"], below, schema)?)
             }
         };
-        // A name that only a check such as `if` mentions is a known key, so it becomes an optional property.
+        // A name that only a check such as `if` mentions becomes an optional property, so that the key is known.
         let known = known(map).filter(|_| rest == AdditionalProperties::Unspecified).unwrap_or_default();
         let known = known.into_iter().filter(|name| !required.contains(name)).map(|name| (name, false));
         // A name in `required` that is not a property is still required, so it becomes a property, too.

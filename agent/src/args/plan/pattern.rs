@@ -196,8 +196,7 @@ fn code(number: Option<u32>) -> Result<char, String> {
     number.and_then(char::from_u32).ok_or_else(|| "names a character that there is not".to_owned())
 }
 
-/// Parses a character class, after its opening bracket. Every character in it is literal, except in ranges and escapes; nested brackets
-/// and set operations of the `regex` crate are escaped.
+/// Parses a character class, after its opening bracket. A bracket or `&&` in a class is literal, so it is escaped for the `regex` crate.
 fn class(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> Result<(), String> {
     let negated = chars.next_if_eq(&'^').is_some();
     if chars.next_if_eq(&']').is_some() {

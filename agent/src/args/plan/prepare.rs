@@ -1,11 +1,10 @@
-//! Converts schemas of schemars and the macros to the form that is compiled.
+//! Prepares schemas from schemars and the macros for the compiler.
 
 use super::keywords::{SchemaMap, restricts};
 use serde_json::{Value, json};
 
 /// Removes the `unevaluatedProperties` that schemars writes for unions, because the compiler itself closes merged objects. Restores the
-/// variants of an enum from `x-variants`: the macros write an `enum` in their place, because schemars otherwise loses the keys of a map
-/// with this key type.
+/// `oneOf` of an enum from `x-variants`. The macros replace it by an `enum`, because schemars drops a `oneOf` from the keys of a map.
 pub(super) fn prepare(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -41,9 +40,8 @@ const WORD_ALIASES: &str = "\0aliases";
 /// An internal keyword of an enum's catch-all variant (serde's `other`).
 const OTHER_WORDS: &str = "\0other";
 
-/// Moves the settings `x-aliases` and `x-other` of a variant to the schema of its name. For a variant with a tag, this is the schema of
-/// the tag. If the name is the only key of an object, it is the schema of the value under this key. Otherwise, it is the schema of the
-/// variant itself.
+/// Moves the settings `x-aliases` and `x-other` of a variant to the schema that contains its name: the schema of the tag, or of the value
+/// under the only key, or of the variant itself.
 fn place_settings(variant: &mut Value) {
     let Some(variant) = variant.as_object_mut() else { return };
     let (aliases, other) = (variant.shift_remove("x-aliases"), variant.shift_remove("x-other"));
@@ -63,7 +61,7 @@ fn place_settings(variant: &mut Value) {
         None => &mut *variant,
     };
     if !is_tagged && single_entry(named).is_some() {
-        // The name is a key here, so its aliases are those of a property.
+        // The variant is a property here, so its aliases become aliases of the property.
         let payload =
             named.get_mut("properties").and_then(Value::as_object_mut).and_then(|p| p.values_mut().next());
         if let (Some(payload), Some(aliases)) = (payload, aliases) {
@@ -92,8 +90,8 @@ pub(super) fn is_other(named: &SchemaMap) -> bool {
     named.contains_key(OTHER_WORDS)
 }
 
-/// Returns the only entry of an externally tagged variant with a payload: a closed object with one required property and no other
-/// restriction.
+/// Returns the name and the schema of the only property of a closed object, if the property is required. An externally tagged variant has
+/// this form.
 pub(super) fn single_entry(schema: &SchemaMap) -> Option<(&str, &Value)> {
     let modelled = |k: &String| {
         !restricts(k) || matches!(k.as_str(), "type" | "properties" | "required" | "additionalProperties")

@@ -14,13 +14,13 @@ impl<'s> Compiler<'s> {
     pub(super) fn reference(&mut self, reference: &str, map: &SchemaMap) -> CompileResult<NodeId> {
         let target = self.resolve(reference)?;
         let own = map.iter().filter(|(k, _)| *k != "$ref" && restricts(k));
-        // A `type` that the target of the reference repeats adds no restriction.
+        // A `type` next to `$ref` adds no restriction if the target has the same `type`.
         if own.clone().any(|(k, v)| k != "type" || target.get("type") != Some(v)) {
             return self.refined(target, map);
         }
         let before = self.rules;
         if target.get("type").is_some_and(|t| t == "object") {
-            // The rules for items of lists do not affect objects, so references within and outside of lists share one node.
+            // The rules for list items do not affect objects, so all references to an object share one node.
             self.rules = before.not_item();
         }
         let id = self.shared(reference, target);
@@ -28,8 +28,7 @@ impl<'s> Compiler<'s> {
         id
     }
 
-    /// Compiles a `$ref` with other restricting keywords beside it, as in an internally tagged newtype variant: merges the target with
-    /// them.
+    /// Merges the target of a `$ref` with the restricting keywords beside the `$ref`, as in an internally tagged newtype variant.
     fn refined(&mut self, target: &Value, map: &SchemaMap) -> CompileResult<NodeId> {
         let mut own = map.clone();
         own.remove("$ref");
@@ -67,7 +66,7 @@ impl<'s> Compiler<'s> {
             return Err(self.error("$ref", "refers only to itself"));
         }
         self.slots.insert(slot, id);
-        // Later references use the node itself. Only references that were compiled within the definition still use the placeholder.
+        // References inside the definition use the placeholder `slot`. Later references use the node itself.
         self.references.insert(key, id);
         Ok(id)
     }

@@ -55,7 +55,7 @@ impl Compiler<'_> {
         Ok(self.push(kind))
     }
 
-    /// Returns the `contentEncoding` of a schema, which models see as a format.
+    /// Returns the `contentEncoding` of a schema. Models see it as the format.
     fn encoding<'m>(&self, map: &'m SchemaMap) -> Option<&'m str> {
         if self.foreign { None } else { map.get("contentEncoding").and_then(Value::as_str) }
     }
@@ -70,7 +70,7 @@ impl Compiler<'_> {
             Some("uint64" | "uint") => (0, Some(u64::MAX.into()), false),
             Some("int128") => (i128::MIN, Some(i128::MAX), true),
             Some("uint128") => (0, None, true),
-            // The format names no type with other bounds, so the bounds are those of integers in a `Value`.
+            // The default bounds are those of integers in a `Value`.
             _ => (i64::MIN.into(), Some(u64::MAX.into()), false),
         };
         if wide && self.buffered > 0 {
@@ -127,7 +127,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Compiles `enum` and `const`: the set of members that the other keywords of the schema accept.
+    /// Compiles `enum` and `const` to the set of members that the other keywords accept.
     pub(super) fn closed_set(&mut self, members: &[Value], map: &SchemaMap) -> CompileResult<NodeId> {
         let mut rest = map.clone();
         rest.remove("enum");
@@ -184,8 +184,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// Compiles `enum` or `const` with other restrictions, for example `enum` with `maxLength`. Restrictions of strings and numbers filter
-    /// the members. Others become checks, or are refused in the schema of a Rust type.
+    /// Compiles `enum` or `const` with other restrictions. Restrictions of strings and numbers, such as `maxLength`, filter the members.
+    /// Other restrictions become checks. In the schema of a Rust type, they are refused.
     fn restricted_set(&mut self, keyword: &str, members: &[Value], map: &SchemaMap) -> CompileResult<NodeId> {
         let other = |k: &&String| restricts_more(k) && !matches!(type_of(k), Some("string" | "number"));
         if let Some(keyword) = map.keys().find(other) {
@@ -212,7 +212,7 @@ impl Compiler<'_> {
         Ok(self.set(kept))
     }
 
-    /// Compiles a schema of the type `name` only to test the members of an `enum`. The node is replaced, so it accepts no value.
+    /// Compiles a schema to test the members of an `enum`. The node itself is replaced by one that accepts no value.
     fn detached(&mut self, name: &str, map: &SchemaMap) -> CompileResult<NodeKind> {
         let id = self.typed(name, map)?;
         Ok(std::mem::replace(&mut self.nodes[id.0 as usize].kind, NodeKind::Never))
@@ -256,10 +256,10 @@ fn fits_type(member: &Value, types: Option<&Value>) -> bool {
 /// multiples of this integer.
 fn whole_multiple(unit: f64) -> i128 {
     let Some((digits, power)) = decimal(unit) else { return i128::MAX };
-    // `unit` is digits / 10^-power. In lowest terms, its numerator is the result.
+    // `unit` is `digits / 10^-power`. The result is the numerator of this fraction in lowest terms.
     let scale = |by: i32| u32::try_from(by).ok().and_then(|by| 10i128.checked_pow(by));
     if power >= 0 {
-        // If the result exceeds 128 bits, 0 is the only multiple among integers of 64 bits.
+        // A result beyond 128 bits becomes `i128::MAX`. In both cases, 0 is the only multiple that fits in 64 bits.
         return scale(power).and_then(|ten| digits.checked_mul(ten)).unwrap_or(i128::MAX);
     }
     let (mut a, mut twos, mut fives) = (digits, -power, -power);

@@ -12,9 +12,9 @@ use crate::args::policy::PlanOptions;
 const WITHHELD: &str = "[secret]";
 
 impl Plan {
-    /// Returns arguments without secrets, for a log or a screen. Values marked secret become `"[secret]"`, and so do values that may
-    /// contain a secret: those of unknown keys, because such a key may be the misspelled name of a secret, and texts or numbers in place
-    /// of an object with secrets. Returns `None` if the tool has no secrets.
+    /// Returns arguments without secrets, for a log or a screen. Returns `None` if the tool has no secrets. Values marked secret become
+    /// `"[secret]"`. The values of unknown keys are hidden, too, because such a key may be the misspelled name of a secret. Texts and
+    /// numbers in place of an object with secrets are also hidden.
     ///
     /// ```
     /// use agent::args::{Plan, PlanOptions};
@@ -67,8 +67,8 @@ pub(crate) fn secret_names(graph: &Graph) -> Vec<&str> {
     names
 }
 
-/// Returns the scalars in a value that may be secret, as texts: those of secret arguments, those below keys that no parameter has, and
-/// those in place of an object with secrets. The caller has checked that the plan has secrets.
+/// Returns the texts, numbers and booleans of a value that may be secret: of secret arguments, below unknown keys, or in place of an
+/// object with secrets. The caller has checked that the plan has secrets.
 pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
     fn leaves(value: &Value, stance: Stance, names: &SecretNames<'_>, out: &mut Vec<String>) {
         match (value, stance) {
@@ -96,7 +96,7 @@ pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
         }
     }
     let mut out = Vec::new();
-    // A scalar in place of the arguments may be a secret. The caller decides about the scalars of a list.
+    // If the arguments are a single scalar, it may be a secret. If they are a list, the caller decides about its scalars.
     let stance = if value.is_array() { Stance::Show } else { Stance::Enter };
     leaves(value, stance, &SecretNames::of(graph), &mut out);
     out
@@ -121,7 +121,7 @@ pub(crate) fn all_texts(value: &Value) -> Vec<String> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stance {
     Show,
-    /// The value contains secrets: objects and lists are shown without them, and any other value except null is hidden.
+    /// The value contains secrets. An object or a list is shown without its secrets, and any other value except null is hidden.
     Enter,
     Hide,
 }

@@ -12,8 +12,8 @@ impl Graph {
         })
     }
 
-    /// Returns the key that is probably the tag under another name: its value is the name of a variant, and no variant accepts the
-    /// key. Returns `None` unless exactly one key has these properties.
+    /// Returns the key that is probably a misspelled tag: its value names a variant, and no variant accepts the key. Returns `None` unless
+    /// there is exactly one such key.
     pub(crate) fn other_tag<'k>(
         &self,
         variants: &[(String, NodeId)],
@@ -27,9 +27,9 @@ impl Graph {
         first.filter(|_| found.next().is_none())
     }
 
-    /// Guesses where a key belongs that an object does not accept. Returns the property that should contain the key (`None` for the object
-    /// itself), and the name of the key inside. The keys `args.path` and `args/path` belong inside the property `args`, or else mean the
-    /// property `path` of the object. Any other key belongs inside the only property with a field of this name.
+    /// Guesses the place of a key that an object does not accept: a property of the object (`None` for the object itself), and the key
+    /// there. `args.path` and `args/path` mean the field `path` of the property `args`, or else the property `path`. Any other key belongs
+    /// to the only property that has a field of this name.
     pub(crate) fn home<'g>(
         &'g self,
         object: &'g ObjectSpec,
@@ -56,8 +56,7 @@ impl Graph {
         }
     }
 
-    /// Returns whether an object with `key` as its only key may be a wrapper around a value of the node. A key that the node
-    /// itself accepts is not the key of a wrapper.
+    /// Returns whether `{key: value}` may be a wrapper around a value that the node accepts. The node itself must not accept the key.
     pub(crate) fn takes_alone(&self, id: NodeId, key: &str) -> bool {
         match self.kind(self.non_null(id)) {
             NodeKind::Any | NodeKind::Never | NodeKind::Null | NodeKind::External(_) => false,
@@ -93,8 +92,7 @@ impl Graph {
         is_word.then_some(key)
     }
 
-    /// Returns whether a key is a member of an `enum` or the name of a variant, as in `{"Newest": {}}`. For a list, the node of its items
-    /// decides.
+    /// Returns whether a key is a member of an `enum` or the name of a variant, as in `{"Newest": {}}`. A list has the words of its items.
     pub(crate) fn names_word(&self, id: NodeId, key: &str) -> bool {
         match self.kind(self.unchecked(id)) {
             NodeKind::Array(array) => array.items.is_some_and(|item| self.is_word(item, key)),

@@ -76,8 +76,7 @@ impl NameToken {
         if self.after_comma.is_in(word_at(text, at)) { self.end_at(at + self.text.len(), text) } else { None }
     }
 
-    /// Returns `end` if the token is in the text directly before `end`. The caller has already compared the beginning of the token: at
-    /// least seven bytes, or all bytes of a shorter token.
+    /// Returns `end` if the rest of the token matches, too. The caller has compared the first bytes: seven or more, or the whole token.
     #[inline(always)]
     fn end_at(&self, end: usize, text: &[u8]) -> Option<usize> {
         if self.text.len() <= WORD {
@@ -157,8 +156,7 @@ pub(crate) fn before_special(word: u64) -> usize {
     before_mark((control | quote_or_escape(word)) & HIGH)
 }
 
-/// Marks each quote and each escape in a word, by the highest bit of its byte. Only the lowest mark is certain; marks above it may be
-/// wrong.
+/// Marks each quote and each escape in a word with the highest bit of its byte. Marks above the lowest mark may be wrong.
 #[inline(always)]
 fn quote_or_escape(word: u64) -> u64 {
     const QUOTES: u64 = u64::from_le_bytes([b'"'; WORD]);
@@ -174,8 +172,8 @@ pub(crate) fn leading_digits(word: u64) -> usize {
     before_mark((word.wrapping_add(ABOVE_NINE) | word) & HIGH)
 }
 
-/// Returns the number of bytes at the start of a word that may be part of a number without an exponent: digits, `-`, `.`, and also
-/// `/`, which lies between `.` and `0`, and which JSON never has in or after a number.
+/// Returns the number of bytes at the start of a word that can belong to a number without an exponent: digits, `-` and `.`. Also counts
+/// `/`, which JSON never has in or after a number.
 #[inline(always)]
 pub(crate) fn leading_number(word: u64) -> usize {
     const FIRST: u64 = u64::from_le_bytes([b'-'; WORD]);

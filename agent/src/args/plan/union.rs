@@ -25,19 +25,19 @@ impl Compiler<'_> {
     ) -> CompileResult<NodeId> {
         let (mut nulls, mut others): (Vec<Value>, Vec<Value>) = alternatives.into_iter().partition(is_null);
         if exclusive && !nulls.is_empty() && (nulls.len() > 1 || self.any_takes_null(&others)?) {
-            // Exactly one alternative must fit, but null could fit several, so null is not handled separately.
+            // Null must not fit two alternatives, so null stays an ordinary alternative.
             others.append(&mut nulls);
         }
         let id = match others.len() {
             0 if nulls.is_empty() => self.push(NodeKind::Never),
             0 => return Ok(self.push(NodeKind::Null)),
-            // To serde, an enum with one variant is still an enum, so the enum is not replaced by its variant.
+            // An enum with one variant is not replaced by the variant, because serde reads it as an enum.
             1 if nulls.is_empty() && keyword != "allOf" && is_enum_of_one(&others[0]) => {
                 self.choice(&others, exclusive, keyword, described)?
             }
             1 => self.schema(&others.remove(0))?,
             _ => {
-                // The rules for items of lists apply to items that are plain strings, and not to items with alternatives.
+                // The rules for list items are only for plain strings, not for alternatives.
                 let before = self.rules;
                 self.rules = before.not_item();
                 let id = self.choice(&others, exclusive, keyword, described)?;
@@ -221,7 +221,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Returns whether an alternative is an enum with one variant. An enum that is flattened into a struct counts as a struct.
+/// Returns whether an alternative is an enum with one variant. An enum that is flattened into a struct does not count.
 fn is_enum_of_one(alternative: &Value) -> bool {
     let variant = object(alternative);
     words(variant).is_some()
@@ -236,8 +236,7 @@ fn object(value: &Value) -> &SchemaMap {
     value.as_object().unwrap_or(&EMPTY)
 }
 
-/// Returns the words of `set`, with the aliases of their alternatives. With a catch-all variant (serde's `other`), the result accepts any
-/// string, and does not list the name of that variant.
+/// Returns the words of `set`, with aliases. A catch-all variant (serde's `other`) is not a word: it makes the set accept any string.
 fn spelled(alternatives: &[SchemaMap], set: Vec<String>) -> Words {
     let is_open = alternatives.iter().any(is_other);
     let hidden: HashSet<String> =
@@ -302,7 +301,7 @@ fn described_words(alternatives: &[SchemaMap], words: &[Vec<String>]) -> Notes {
     notes
 }
 
-/// Returns a required property with a distinct constant in each alternative, and these constants; `None` if there is no such property.
+/// Returns the name of a required property that has a different constant in each alternative, and its constants.
 pub(super) fn tag_of(alternatives: &[SchemaMap]) -> Option<(String, Vec<String>)> {
     if !alternatives.iter().all(|a| a.get("type").is_none_or(|t| t == "object")) {
         return None;

@@ -75,8 +75,8 @@ impl NodeKind {
         out
     }
 
-    /// Returns the other nodes that may describe a value of this kind: the branches or variants, or the node to which this kind adds null,
-    /// checks or unit variants.
+    /// Returns the nodes that may describe the same value: the branches or variants, or the node that this kind extends, for example by
+    /// null.
     #[inline]
     pub(crate) fn alternatives(&self) -> impl Iterator<Item = NodeId> {
         let (branches, variants, one): (&[NodeId], &[(String, NodeId)], _) = match self {
@@ -90,7 +90,7 @@ impl NodeKind {
         branches.iter().copied().chain(variants.iter().map(|(_, node)| *node)).chain(one)
     }
 
-    /// Returns the children that apply to the same value as the node.
+    /// Returns the child nodes that describe the same value as this node.
     pub(super) fn beside(&self) -> Vec<NodeId> {
         let mut out: Vec<NodeId> = self.alternatives().collect();
         if let NodeKind::Checked(checked) = self {
@@ -115,8 +115,8 @@ impl NodeKind {
 }
 
 impl PlanNode {
-    /// Returns the alternative of this node that describes a value. `text_of` returns the string that the value has under a key. Returns
-    /// `None` if the node is a union, or has no alternative for the value.
+    /// Returns the alternative of this node for a value. Among tagged variants, the tag that `text_of` reads from the value decides.
+    /// Returns `None` for a union, or if no alternative has the tag.
     pub(crate) fn referred<'v>(&self, text_of: impl FnOnce(&str) -> Option<Cow<'v, str>>) -> Option<NodeId> {
         match &self.kind {
             NodeKind::Tagged { tag, variants, names } => {

@@ -1,11 +1,11 @@
-//! Validates whole arguments against a JSON Schema with keywords that the compiled schema, the `Plan`, does not model. This needs the
-//! feature `full-schema`, and is never done for the schema of a Rust type.
+//! Validates whole arguments against a JSON Schema, for keywords that a `Plan` does not support itself. Needs the feature `full-schema`.
+//! Schemas of Rust types are never validated here.
 
 use super::error::{CompileResult, SchemaError};
 use crate::args::issue::{Issue, IssueCode};
 use serde_json::Value;
 
-/// The validator of a whole schema without the feature `full-schema`: a type without values.
+/// Replaces the validator of whole schemas if the feature `full-schema` is off.
 #[cfg(not(feature = "full-schema"))]
 pub(crate) enum NoValidator {}
 
@@ -14,7 +14,7 @@ pub(crate) use NoValidator as Whole;
 
 #[cfg(not(feature = "full-schema"))]
 impl NoValidator {
-    /// Always fails, with an error about the first keyword that the plan does not model.
+    /// Always fails, because only the feature `full-schema` supports the keywords.
     pub(super) fn new(_: &Value, _: &Value, keywords: &[&'static str]) -> CompileResult<NoValidator> {
         Err(SchemaError::new(keywords.first().copied().unwrap_or("$schema"), "", "is not modelled"))
     }
@@ -29,14 +29,14 @@ impl NoValidator {
 }
 
 impl Whole {
-    /// Adds the issues of keywords that the plan does not model to the issues that the plan found. Returns the number of added issues.
+    /// Adds the issues of keywords that are not compiled into the plan. Returns the number of added issues.
     pub(crate) fn add_to(&self, issues: &mut Vec<Issue>, sent: &Value) -> usize {
         if !sent.is_object() {
             return 0;
         }
         let own = issues.len();
         for issue in self.issues(sent, IssueLimit::Unmodelled) {
-            // An issue is not new if the plan found an issue at the same path, or a wrong type above this path.
+            // The plan already has an issue at the same path, or a wrong type above it.
             let known = |told: &Issue| {
                 issue.path.strip_prefix(&told.path).is_some_and(|rest| {
                     rest.is_empty() || rest.starts_with('/') && told.code == IssueCode::Type
@@ -50,13 +50,13 @@ impl Whole {
     }
 }
 
-/// Maximum number of the plan's issues that each issue of the validator is compared with.
+/// Maximum number of the plan's issues that are compared with each issue of the validator.
 const MAX_COMPARED: usize = 1_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IssueLimit {
     All,
-    /// Only issues of keywords that the plan does not model, because the plan already found its own issues.
+    /// Only issues of keywords that the plan does not support. The plan has already found all others.
     Unmodelled,
 }
 
@@ -96,7 +96,7 @@ mod full {
     }
 
     impl WholeValidator {
-        /// Creates the validator of a schema. `document` is the schema with its references as pointers from the root.
+        /// Creates the validator of a schema. In `document`, all references are pointers from the root.
         pub(in crate::args::plan) fn new(
             schema: &Value,
             document: &Value,
@@ -145,8 +145,8 @@ mod full {
             &self.keywords
         }
 
-        /// Returns the issues of a value that `asked` selects, at most `MAX_ISSUES`. If the check would take too long, returns a single
-        /// issue about that. Paths start at the value.
+        /// Returns the selected issues of a value, at most `MAX_ISSUES`, with paths that start at the value. If the check would take too
+        /// long, returns a single issue that says so.
         pub(crate) fn issues(&self, value: &Value, asked: IssueLimit) -> Vec<Issue> {
             if !self.is_cheap(value) {
                 let words = "takes too long to check: send something simpler";
@@ -169,8 +169,7 @@ mod full {
             path.split('/').any(|segment| self.keywords.contains(&segment))
         }
 
-        /// Returns whether a validation takes few enough steps (`MAX_STEPS`, `MAX_NESTING`). Counts every schema that the validator
-        /// could apply.
+        /// Returns whether a validation stays within `MAX_STEPS` and `MAX_NESTING`. Counts every schema that the validator could apply.
         fn is_cheap(&self, value: &Value) -> bool {
             let mut open = vec![(&self.document, value, 0usize)];
             // The validator applies the target of a reference only once to a value, so the target is counted once.
@@ -178,7 +177,7 @@ mod full {
             let mut steps = 0;
             while let Some((schema, value, depth)) = open.pop() {
                 let Value::Object(map) = schema else { continue };
-                // With these keywords, the validator evaluates the other keywords once more to find the unevaluated parts.
+                // These keywords make the validator evaluate the other keywords a second time.
                 let twice = map.contains_key("unevaluatedProperties") || map.contains_key("unevaluatedItems");
                 steps += 1 + if twice { size_of(value) } else { 0 };
                 if steps + open.len() > MAX_STEPS || depth > MAX_NESTING {
@@ -270,7 +269,7 @@ mod full {
         }
     }
 
-    /// Collects pointers to the dynamic anchors of a schema, by name. The recursion is as deep as the schema, whose depth is limited.
+    /// Collects the JSON pointers of all schemas with a `$dynamicAnchor`, by the anchor's name.
     fn collect_dynamic(schema: &Value, pointer: &mut String, out: &mut HashMap<String, Vec<String>>) {
         let mut below = |key: &str, value: &Value| {
             let length = pointer.len();

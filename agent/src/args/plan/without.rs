@@ -5,7 +5,7 @@ use crate::args::policy::{PlanOptions, UnknownKeys};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// Root keywords that this module handles. If any other keyword mentions a parameter, the parameter cannot be removed.
+/// Root keywords that this module handles. A parameter that another root keyword mentions cannot be removed.
 const UNDERSTOOD: [&str; 10] = [
     "$defs",
     "definitions",
@@ -20,8 +20,8 @@ const UNDERSTOOD: [&str; 10] = [
 ];
 
 impl Plan {
-    /// Returns the plan without these top-level parameters, which are then neither shown nor accepted. Fails if a parameter does not exist
-    /// or another keyword mentions it, or if the schema refers to its own root.
+    /// Returns a plan without these top-level parameters. Fails if a parameter does not exist, if another keyword mentions it, or if the
+    /// schema refers to its own root.
     pub(crate) fn without<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Plan, NotTakenOut> {
         let source = self.graph.source.as_ref();
         let mut schema = source.unwrap_or(&self.graph.schema).clone();
@@ -47,8 +47,8 @@ impl Plan {
         })
     }
 
-    /// Returns whether a call must have this top-level parameter, at least in one variant of an enum at the root. Returns `None` if there
-    /// is no such parameter.
+    /// Returns whether a top-level parameter is required, in any variant if the root is an enum. Returns `None` if there is no such
+    /// parameter.
     pub(crate) fn requires(&self, name: &str) -> Option<bool> {
         let objects = self.graph.objects(self.graph.root);
         let all = objects.into_iter().filter_map(|object| object.props.iter().find(|prop| prop.name == name));
@@ -104,7 +104,7 @@ fn take_out_of(
     Ok(was_there)
 }
 
-/// Closes an object that has no property left after a removal, unless the schema or the options decide about other keys.
+/// Forbids all keys in an object without properties, unless its schema says otherwise or the options keep unknown keys.
 fn close_empty(schema: &mut Value, options: PlanOptions) {
     let Value::Object(root) = schema else { return };
     let lists_none = root.get("properties").and_then(Value::as_object).is_some_and(Map::is_empty);

@@ -7,13 +7,13 @@ use crate::args::policy::Rules;
 use crate::args::text::fold;
 use std::{collections::HashMap, collections::HashSet, sync::OnceLock};
 
-/// An index of words in which case and separators do not count, built when it is first needed.
+/// An index of words by their spelling without case and separators. The index is built when it is first needed.
 #[derive(Debug, Default)]
 pub(crate) struct Folds(OnceLock<HashMap<String, Option<usize>>>);
 
 impl Folds {
-    /// Returns the index of the only word with a spelling that folds to `folded`; `None` if there is no such word, or more than one.
-    /// `spellings` must be the same in every call.
+    /// Returns the index of the word with the folded spelling `folded`, or `None` if no word or more than one has it. `spellings` must be
+    /// the same in every call.
     pub(crate) fn find<'a>(
         &self,
         spellings: impl Iterator<Item = (&'a str, usize)>,
@@ -43,7 +43,7 @@ pub(crate) struct Words {
     folds: Folds,
 }
 
-/// The word of a set that a text stands for, or the text itself if the set is open.
+/// The word that a text matches. If no word matches and the set is open, the text itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PickedWord<'a> {
     pub(crate) word: &'a str,
@@ -86,16 +86,16 @@ impl Words {
         self.open
     }
 
-    /// Returns the position after a word of the set that starts at `at` in a JSON text, or `None` if there is none. An alias, or a word
-    /// with unusual escapes, is not found.
+    /// Returns the end of the word that starts at `at` in a JSON text, or `None` if the set does not contain the word. Aliases and words
+    /// with unusual escapes are not found.
     #[inline]
     pub(crate) fn end(&self, text: &[u8], at: usize) -> Option<usize> {
         let head = word_at(text, at);
         self.tokens.iter().find_map(|token| token.end_after(head, text, at))
     }
 
-    /// Returns the word that `text` names, directly or by an alias. With `FOLD_ENUM`, case and separators do not matter, unless several
-    /// words match. An open set returns any other text unchanged.
+    /// Returns the word with the name or alias `text`. With `FOLD_ENUM`, case and separators are ignored if only one word then matches. An
+    /// open set returns any other text unchanged.
     #[inline]
     pub(crate) fn pick<'a>(&'a self, text: &'a str, rules: Rules) -> Option<PickedWord<'a>> {
         let exact = |word| Some(PickedWord { word, is_coerced: false });
@@ -134,12 +134,12 @@ pub(crate) struct VariantNames {
     first: OnceLock<FirstTag>,
 }
 
-/// The possible beginnings of an object whose tag comes first.
+/// An enum's tag and variants, for objects whose tag comes first.
 #[derive(Debug)]
 pub(crate) struct FirstTag {
     pub(crate) key: NameToken,
-    /// For each variant that is an object: its name, its node, and the index of the property that is the tag. A variant whose tag does not
-    /// accept the variant's name is left out.
+    /// The name of each variant, its node, and the index of its tag property. Variants that are not objects, or whose tag does not accept
+    /// the name, are left out.
     pub(crate) variants: Box<[(NameToken, NodeId, usize)]>,
 }
 
@@ -161,7 +161,7 @@ impl VariantNames {
         *self.are_objects.get_or_init(|| variants.iter().map(|v| v.1).chain(self.other).all(is_object))
     }
 
-    /// Requires the same `tag` and `variants` in every call, because the result is computed only once.
+    /// Computes the result only once, so every call must pass the same `tag` and `variants`.
     #[inline]
     pub(crate) fn first(&self, tag: &str, variants: &[(String, NodeId)], graph: &Graph) -> &FirstTag {
         self.first.get_or_init(|| {

@@ -14,8 +14,8 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAcces
 use serde_json::{Value, value::RawValue};
 use std::{borrow::Cow, fmt};
 
-/// Maximum number of nested second readings. A value nests at most 127 deep, and each level usually needs at most two: one to choose an
-/// alternative, and one for its object.
+/// Maximum depth of repeated readings. A value has at most 127 levels. A level is usually read again at most twice: to choose an
+/// alternative, and to read an object.
 pub(super) const MAX_AGAIN: u32 = 260;
 
 /// The way to read a value, chosen by its text.
@@ -30,7 +30,7 @@ pub(super) enum Ahead<'de, 'c> {
 }
 
 impl<'de, 'c, D: Deserializer<'de>> PlanDe<'c, D> {
-    /// Reads the text of a value, and decides how to read the value. Used for types that ask for a scalar or for any value.
+    /// Reads the text of a value, and decides how to read the value. Only for types that ask serde for a scalar or for any value.
     #[inline(never)]
     pub(super) fn look_ahead(self) -> Result<Ahead<'de, 'c>, D::Error> {
         let PlanDe { de, at } = self;
@@ -46,7 +46,7 @@ impl<'de, 'c, D: Deserializer<'de>> PlanDe<'c, D> {
                 return Ok(coerced.map_or(Ahead::AsIs(text), Ahead::Scalar));
             }
             NodeKind::External(external) if text.starts_with('"') => {
-                // The type did not ask for an enum: it is, for example, `Value`, or the buffer of serde for an untagged enum.
+                // The type did not request an enum. It is, for example, a `Value`, or serde's buffer for an untagged enum.
                 let name: String = serde_json::from_str(text).map_err(nested)?;
                 let Some(unit) = external.units.pick(&name, node.rules) else {
                     return Err(refused("variant"));
@@ -143,8 +143,8 @@ fn constant<'de>(
     }
 }
 
-/// Returns the member that the sent value equals or becomes by coercion, and the sent value. Fails if there is no such member, or if the
-/// sent list or object repeats a key.
+/// Returns the member that equals the sent value, possibly after coercion. Also returns the sent value. Fails if there is no such member,
+/// or if an object in the sent value repeats a key.
 fn member<'v>(
     members: &'v [Value],
     text: &str,

@@ -1,5 +1,4 @@
-//! The second reading of arguments whose numbers may have been rounded: it compares the digits of each number with its
-//! float.
+//! Reads arguments a second time, to find the numbers that lost digits as floats.
 
 use super::context::{nested, refused};
 use super::scalar::{Scalar, ScalarVisitor};
@@ -13,7 +12,7 @@ use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
-    /// Reads a scalar. A float that lost digits is recorded if a number is expected, and refused if an integer or a text is expected.
+    /// Reads a scalar. A float that has lost digits is recorded for a number, and refused for an integer or a text.
     #[cold]
     pub(super) fn carefully(self, hint: Hint) -> Result<Scalar<'de>, D::Error> {
         let PlanDe { de, at } = self;

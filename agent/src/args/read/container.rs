@@ -1,5 +1,5 @@
-//! Reads values for types that ask for an object or a list. No code for scalars is compiled for these types: it would be most of the
-//! code that each struct of a user adds to a release build (`benches/build-time.sh`).
+//! Reads values for types that ask for an object or a list. These types need no code for scalars, which would be most of the code that
+//! each struct of a user adds to a release build (`benches/build-time.sh`).
 
 use super::buffered::{MAX_AGAIN, is_set};
 use super::context::{list, nested, refused, text_reader};
@@ -46,15 +46,15 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     }
 }
 
-/// Returns whether a value can be read as an object without looking at its text first. This includes values of `NodeKind::Any`: with a
-/// separate reader for them, the code of every `Deserialize` type would be compiled twice.
+/// Returns whether a value can be read as an object without looking at its text. `NodeKind::Any` has no reader of its own, because each
+/// `Deserialize` type would then be compiled twice.
 #[inline]
 fn takes_object(at: &ValuePosition<'_>) -> bool {
     matches!(at.node.kind, NodeKind::Any) || ObjectNode::of(at).is_some()
 }
 
-/// Returns whether a value can be read as a list without looking at its text first. An array with `uniqueItems` is first searched for
-/// repeated items, unless the reading only coerces (`is_silent`).
+/// Returns whether a value can be read item by item. The text of a list with `uniqueItems` is first searched for repeated items, unless
+/// reading `is_silent`.
 #[inline]
 fn takes_list(at: &ValuePosition<'_>) -> bool {
     list(at).is_some_and(|array| !array.unique || at.cx.is_silent())
@@ -76,8 +76,8 @@ impl ValueAgain<'_, '_> {
     }
 }
 
-/// Reads the raw text of a value, and goes from schema node to schema node until `is_found` accepts one: for example, from a union to the
-/// branch that fits the text. The caller reads the text again, and then calls `ValueAgain::end`.
+/// Finds the schema node for a value: follows unions to the branch that fits, until `is_found` accepts a node. The caller reads the
+/// returned text again, and then calls `ValueAgain::end`.
 #[inline(never)]
 fn ahead_to<'de, 'c, D: Deserializer<'de>>(
     PlanDe { de, at }: PlanDe<'c, D>,
@@ -106,8 +106,7 @@ fn ahead_to<'de, 'c, D: Deserializer<'de>>(
     Ok(ValueAgain { at: along, text: raw.get(), again })
 }
 
-/// Finds a schema node for lists with [`ahead_to`]. If the node has `uniqueItems`, refuses repeated items, unless the reading only coerces
-/// (`is_silent`).
+/// Finds a schema node for lists with [`ahead_to`]. If the node has `uniqueItems`, also refuses repeated items.
 #[inline(never)]
 fn ahead_to_list<'de, 'c, D: Deserializer<'de>>(de: PlanDe<'c, D>) -> Result<ValueAgain<'de, 'c>, D::Error> {
     let found = ahead_to(de, |at| list(at).is_some())?;

@@ -18,8 +18,7 @@ pub(crate) struct Failure {
     pub(crate) is_key: bool,
 }
 
-/// The path and the schema node of a value that is being read. Positions form a linked list on the stack, so the path is built only when
-/// it is needed.
+/// The path and the schema node of a value that is being read. Positions form a linked list, so that a path is built only when needed.
 pub(crate) struct ValuePosition<'c> {
     pub(super) cx: &'c Context<'c>,
     pub(super) node: &'c PlanNode,
@@ -117,10 +116,11 @@ impl<'c> ValuePosition<'c> {
     }
 }
 
-/// Answers questions about a value that need its whole text before it is read. Each `value` must be a slice of the text that is read.
+/// Examines a whole value before it is read, for example to choose the branch of a union. Each `value` must be a slice of the text that is
+/// read.
 pub(crate) trait ValueJudge {
-    /// Returns the branch of a union that fits the value, or `None` if none does. `is_root` says whether the value is the arguments as a
-    /// whole. If `is_silent` is true, an array may repeat items despite `uniqueItems`.
+    /// Returns the branch of a union that fits the value, or `None` if none does. `is_root` is true for the arguments as a whole. If
+    /// `is_silent` is true, `uniqueItems` is ignored.
     fn branch(&self, union: &PlanNode, value: &str, is_root: bool, is_silent: bool) -> Option<NodeId>;
 
     /// Returns whether the value fits a schema node with checks, such as `not`, and passes these checks.
@@ -130,31 +130,31 @@ pub(crate) trait ValueJudge {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Call,
-    /// Reading the arguments of a call a second time, to record which numbers lose digits as floats.
+    /// Reading the arguments again, to record which numbers lose digits as floats.
     Digits,
     /// Reading arguments without any check, because `exact::fit` has found that they fit the schema as they are.
     Exact,
-    /// Only coercing: nothing is recorded, no checks run, and arrays may repeat items despite `uniqueItems`.
+    /// Coerces values, but records nothing, runs no checks, and ignores `uniqueItems`.
     Silent,
-    /// Like `Silent`, for arguments that were already coerced. In them, integers beyond 64 bits are strings, so a string such as `"42"` is
-    /// accepted as an integer under every policy.
+    /// Like `Silent`, for coerced arguments. They contain integers beyond 64 bits as strings, so a string such as `"42"` is accepted as an
+    /// integer under every policy.
     Canonical,
-    /// Only collecting the findings of checks (`#[arg(validate = …)]`), within `hooks::collect`.
+    /// Only running checks (`#[arg(validate = …)]`), to collect their findings.
     Checks,
 }
 
 pub(crate) struct Context<'c> {
     pub(crate) graph: &'c Graph,
-    /// The text being read. Keys without escapes are slices of this text, so their offsets follow from their addresses.
+    /// The text being read. A key without escapes is a slice of this text, so its address gives its offset.
     text: &'c str,
     /// State that most calls do not need, created when it is first needed.
     rare: RefCell<Option<Box<RareState>>>,
-    /// `None` for arguments that fit exactly, which need no decisions.
+    /// `None` for arguments that fit exactly.
     judge: Option<&'c dyn ValueJudge>,
     purpose: Purpose,
-    /// The number of nested second readings, which `MAX_AGAIN` limits.
+    /// The current depth of repeated readings, at most `MAX_AGAIN`.
     pub(super) again: Cell<u32>,
-    /// Flags for the floats that were read so far: a combination of [`FLOATS`], [`EXPONENTS`] and [`LOSSY`].
+    /// A combination of [`FLOATS`], [`EXPONENTS`] and [`LOSSY`], for the floats read so far.
     floats: Cell<u8>,
 }
 
@@ -168,11 +168,11 @@ struct RareState {
     placed: Vec<LocatedFinding>,
 }
 
-/// The flag for an ordinary float, which loses digits only if the text contains a number of more than 15 digits.
+/// The flag for a float that may have lost digits only if the text contains a number of more than 15 digits.
 const FLOATS: u8 = 1;
 /// The flag for a float that may have lost digits if the text contains an exponent. For example, `1e-400` is read as 0.
 const EXPONENTS: u8 = 1 << 1;
-/// The flag for a float that may have lost digits even if the text contains no long number and no exponent.
+/// The flag for a float that may have lost digits in any text, even without a long number or an exponent.
 const LOSSY: u8 = 1 << 2;
 
 impl<'c> Context<'c> {
@@ -208,24 +208,24 @@ impl<'c> Context<'c> {
         self.purpose == Purpose::Canonical
     }
 
-    /// Returns whether this reading compares the digits of each number with its float, to record which numbers are rounded.
+    /// Returns whether this reading finds rounded numbers, by comparing the digits of each number with its float.
     #[inline]
     pub(super) fn reads_digits(&self) -> bool {
         self.purpose == Purpose::Digits
     }
 
-    /// Adds to the number of nested second readings. Returns the previous number, which the caller restores.
+    /// Increases the depth of repeated readings. Returns the previous depth, which the caller restores.
     pub(super) fn read_again(&self, steps: u32) -> u32 {
         self.again.replace(self.again.get() + steps)
     }
 
-    /// Returns the schema node of the arguments as a whole. Arguments that fit exactly are read without the schema, so their node accepts
-    /// any value.
+    /// Returns the schema node of the arguments as a whole. For arguments that fit exactly, it accepts any value: they are read without
+    /// the schema.
     pub(crate) fn root(&self) -> &'c PlanNode {
         self.graph.node(if self.purpose == Purpose::Exact { self.graph.any } else { self.graph.root })
     }
 
-    /// Records that a number was read as a float. If `single` is true, the float of the type has 32 bits.
+    /// Records that a number was read as a float, an `f32` if `single` is true.
     #[inline]
     pub(super) fn note_float(&self, float: f64, single: bool) {
         let found = if float == 0.0 {
@@ -258,8 +258,8 @@ impl<'c> Context<'c> {
         found != 0 && (found & LOSSY != 0 || rounding::may_round(self.text, found & EXPONENTS != 0))
     }
 
-    /// Creates a context for a second reading, which compares the digits of each number with its float. Keeps only the coercions that
-    /// changed the text before it was read, because the second reading records all others again.
+    /// Creates a context for a second reading, which finds the numbers that lose digits as floats. That reading records its own coercions
+    /// again, so only the coercions from before the first reading are kept.
     #[cold]
     pub(crate) fn into_careful(self) -> Context<'c> {
         let rare = self.rare.into_inner().map(|rare| {
@@ -288,14 +288,14 @@ impl<'c> Context<'c> {
         (rare.placed, rare.failed_at.unwrap_or_default())
     }
 
-    /// Assigns the findings that checks have reported since the last call to the value at this position.
+    /// Assigns the findings since the previous `place` to the value at this position.
     fn place(&self, at: &ValuePosition<'_>) {
         let mut rare = self.rare.borrow_mut();
         let placed = &mut rare.get_or_insert_default().placed;
         hooks::place(|| at.pointer(), at.node.id, at.secret, placed);
     }
 
-    /// Returns whether serde tries one alternative after the other at this schema node, so that a refusal leads to the next alternative.
+    /// Returns whether serde tries alternatives at this node, so that a refusal only leads to the next alternative.
     fn is_tried(&self, node: &PlanNode) -> bool {
         match &node.kind {
             NodeKind::Union { .. } => true,
@@ -304,7 +304,7 @@ impl<'c> Context<'c> {
         }
     }
 
-    /// Creates a context for a text whose structure was changed by the coercions in `before`.
+    /// Creates a context for a text that the coercions in `before` have already changed.
     pub(crate) fn after(
         graph: &'c Graph,
         text: &'c str,
@@ -363,15 +363,15 @@ impl<'c> Context<'c> {
         coercions.push(Coercion { path: at.pointer(), from, to, rule });
     }
 
-    /// Suspends the collection of findings if serde tries alternatives at this schema node: a finding must then be an error, so that serde
-    /// tries the next alternative. Returns whether this call suspended the collection.
+    /// Suspends the collection of findings if serde tries alternatives at this node. A finding is then an error, so that serde tries the
+    /// next alternative. Returns whether this call suspended the collection.
     #[cold]
     #[inline(never)]
     pub(crate) fn enter(&self, node: &PlanNode) -> bool {
         self.is_tried(node) && hooks::suspend()
     }
 
-    /// Ends the reading of a value: assigns the collected findings to the value, or records its path if it was refused. `is_tried` is the
+    /// Ends the reading of a value. Assigns the collected findings to the value, or records the path of a refused value. `is_tried` is the
     /// result of `enter`.
     #[cold]
     #[inline(never)]
@@ -415,14 +415,14 @@ impl<'c> Context<'c> {
         }
     }
 
-    /// Returns whether the value after this key is null, or `None` if the key had escapes or no colon follows it.
+    /// Returns whether the value after this key is null. Returns `None` if the key has escapes, or if no colon follows it.
     pub(super) fn null_follows(&self, key: &str) -> Option<bool> {
         let rest = self.after_key(key)?;
         let rest = skip_blank(rest).strip_prefix(b":")?;
         Some(skip_blank(rest).starts_with(b"null"))
     }
 
-    /// Returns the string after this key, or `None` if the value is not a string without escapes or the key had escapes.
+    /// Returns the string after this key. Returns `None` for any other value, and if the key or the string has escapes.
     pub(super) fn plain_text_follows(&self, key: &str) -> Option<&'c str> {
         let rest = skip_blank(self.after_key(key)?).strip_prefix(b":")?;
         let rest = skip_blank(rest).strip_prefix(b"\"")?;

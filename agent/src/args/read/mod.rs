@@ -1,7 +1,7 @@
-//! Reads arguments into their type: `PlanDe` is a serde `Deserializer` that checks and coerces each value by its `PlanNode`, the part of
-//! the compiled schema for this value. The schema decides what a scalar may be, and not the method that the `Deserialize` impl calls, so
-//! values that serde buffers (for `flatten`, untagged and tagged enums) are coerced, too. The errors only say that the arguments are
-//! refused; [`judge`](super::judge) finds out why.
+//! Reads arguments into their type. `PlanDe` is a serde `Deserializer` that checks and coerces each value by its `PlanNode`, the compiled
+//! schema of this value. The schema decides what a scalar may be, not the method that a `Deserialize` impl calls. Therefore values that
+//! serde buffers (for `flatten`, untagged and tagged enums) are coerced, too. Errors only say that the arguments are refused;
+//! [`judge`](super::judge) finds out why.
 
 mod buffered;
 mod careful;
@@ -18,12 +18,12 @@ pub(crate) use context::{Context, Failure, ValueJudge, ValuePosition};
 
 use serde::de::{DeserializeSeed, Deserializer};
 
-/// Maximum number of nested objects and arrays, as in `serde_json`. `serde_json` restarts its count when it reads the text of an inner
-/// value separately, so `ValuePosition` counts the depth, too.
+/// Maximum number of nested objects and arrays, as in `serde_json`. `ValuePosition` counts the depth, too, because `serde_json` starts at
+/// 0 again when an inner value is read separately.
 const MAX_DEPTH: u32 = 127;
 
 pub(crate) struct PlanDe<'c, D> {
-    /// Always a `&mut serde_json::Deserializer<StrRead>`: a second type of deserializer would multiply the time of a release build.
+    /// Always a `&mut serde_json::Deserializer<StrRead>`, because a second type would multiply the time of a release build.
     pub(crate) de: D,
     pub(crate) at: &'c ValuePosition<'c>,
 }

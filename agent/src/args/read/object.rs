@@ -30,8 +30,7 @@ pub(super) enum ObjectNode<'c> {
 }
 
 impl<'c> ObjectNode<'c> {
-    /// Returns `None` if the schema node accepts any value or no objects, or if the text of the value is needed to choose among
-    /// alternatives.
+    /// Returns `None` if the node is not for objects, or if the text of the value is needed to choose among alternatives.
     #[inline]
     pub(super) fn of(at: &ValuePosition<'c>) -> Option<ObjectNode<'c>> {
         let node = at.node;
@@ -124,7 +123,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
 struct EntryReader<'de, 'c, 'g, A> {
     access: A,
     at: &'c ValuePosition<'c>,
-    /// `None` for arguments that fit exactly, whose keys need no check.
+    /// `None` if the arguments fit exactly: the keys then need no check.
     keys: &'g mut Option<KeyReader<'de, 'c>>,
 }
 
@@ -134,8 +133,7 @@ struct KeyReader<'de, 'c> {
     rules: ObjectRules<'c>,
     /// The index of the property that is expected next.
     hint: usize,
-    /// Whether keys were read to find the tag and are not passed to serde yet. They are in `ahead`; if `ahead` is `None`, the only key is
-    /// in `next`.
+    /// Whether keys that were read to find the tag are not passed to serde yet. `ahead` has these keys, or `next` has the only one.
     is_ahead: bool,
     ahead: Option<Box<EntriesAhead<'de>>>,
     next: Next<'de, 'c>,
@@ -287,8 +285,8 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         tag
     }
 
-    /// Skips a null that means an absent property, and returns whether there was one. Serde must not see the key of a skipped null. Fails
-    /// if the policy does not allow the null.
+    /// Skips the value if it is a null that means an absent property. If so, returns true, and serde must not see the key. Fails if the
+    /// policy does not allow the null.
     fn null_as_absent<A: MapAccess<'de>>(
         &mut self,
         access: &mut A,
@@ -327,8 +325,8 @@ impl<'de, 'c> KeyReader<'de, 'c> {
     }
 }
 
-/// Returns whether a key is an integer, in a map whose schema has the pattern that schemars writes for integer keys. If the key type calls
-/// `deserialize_any`, it receives this key as a number, not as a text.
+/// Returns whether a key is an integer, in a map with the pattern that schemars writes for integer keys. `deserialize_any` then gives a
+/// number instead of a text.
 fn is_integer_key(object: &ObjectSpec, key: &str) -> bool {
     let has_pattern =
         || object.patterns.iter().any(|(pattern, _)| pattern.is_integer_key() && pattern.is_match(key));

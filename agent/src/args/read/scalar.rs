@@ -193,8 +193,8 @@ impl ScalarVisitor<'_> {
         }
     }
 
-    /// Returns whether this text is accepted unchanged. While findings are collected, a text with the wrong format is accepted if the type
-    /// checks the format itself, because the error of the type is more precise.
+    /// Returns whether this text is accepted unchanged. While findings are collected, wrong formats that the type also checks are
+    /// accepted, because the error of the type is more precise.
     #[inline]
     fn takes_text(&self, text: &str) -> bool {
         match &self.at.node.kind {

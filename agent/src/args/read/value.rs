@@ -14,12 +14,12 @@ use serde::forward_to_deserialize_any;
 use std::fmt;
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
-    /// Reads a value for a type that asked for any value, or that ignores the value.
+    /// Reads a value for `deserialize_any` or `deserialize_ignored_any`.
     #[inline]
     pub(super) fn read<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
         match &at.node.kind {
-            // Arguments that fit exactly are read without the schema. The kind of each value is then `Any`, so this arm reads the value.
+            // Arguments that fit exactly are read without the schema, with the kind `Any` for each value.
             NodeKind::Any if hint == Hint::Any && !at.cx.reads_digits() => {
                 if !at.is_exact() {
                     at.cx.note_any(at);
@@ -151,8 +151,8 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     }
 }
 
-/// Defines methods that read a scalar, such as `deserialize_u64`. If the arguments fit exactly, they call the method of `serde_json` with
-/// the same name, which is faster. If the type refuses the value, `Plan` reads the arguments again with the schema.
+/// Defines methods that read a scalar, such as `deserialize_u64`. If the arguments fit exactly, these methods call `serde_json` directly,
+/// which is faster.
 macro_rules! requests {
     ($($method:ident)*) => {$(
         #[inline]
@@ -162,7 +162,7 @@ macro_rules! requests {
     )*};
 }
 
-/// Defines methods that read a scalar by its schema node, even if the arguments fit exactly.
+/// Defines methods that always read a scalar by its schema node.
 macro_rules! scalars {
     ($($method:ident)*) => {$(
         #[inline]
@@ -318,8 +318,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for OptionVisitor<'_, V> {
     }
 }
 
-/// Visits a value that may be null, for a type that did not ask for an option, such as `Value` or the buffer of serde for an untagged
-/// enum.
+/// Visits a value that may be null, for a type that did not ask for an `Option`, such as `Value`.
 struct NullableVisitor<'c, V> {
     visitor: V,
     at: &'c ValuePosition<'c>,

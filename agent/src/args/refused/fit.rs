@@ -58,7 +58,7 @@ impl TextFitter<'_> {
             || self.is_for_the_type(node, doc)
     }
 
-    /// Returns whether the only fault is the format of a text, and the Rust type checks this format itself, with a better message.
+    /// Returns whether a text only has a wrong format, and the error of the Rust type explains the format better.
     fn is_for_the_type(&self, node: NodeId, doc: &Doc<'_>) -> bool {
         let node = match self.graph.kind(node) {
             NodeKind::Nullable(inner) => *inner,
@@ -70,8 +70,8 @@ impl TextFitter<'_> {
         }
     }
 
-    /// Returns whether a schema node has no rules about a value as a whole. If so, a value whose entries or items are accepted needs no
-    /// further test.
+    /// Returns whether a schema node has no rules about a value as a whole, such as `uniqueItems`. If so, only the entries or items are
+    /// tested.
     fn is_its_parts(&self, node: NodeId) -> bool {
         match self.graph.kind(node) {
             NodeKind::Object(object) => object.min == 0 && object.max == u64::MAX,
@@ -80,8 +80,8 @@ impl TextFitter<'_> {
         }
     }
 
-    /// Returns whether a text fits a schema node. A wrong format does not count if the Rust type checks the format itself, because the
-    /// type is tested later.
+    /// Returns whether a text fits a schema node. Wrong formats that the Rust type also checks are ignored, because the type is tested
+    /// later.
     fn fits(&self, node: NodeId, text: &str, root: bool) -> bool {
         let Ok(document) = Document::parse(text) else { return false };
         let shared = WalkState::new(self.graph, text, root.then_some(&document.root), false);

@@ -29,7 +29,7 @@ pub(crate) fn secret_samples(plan: &super::Plan) -> Vec<String> {
     sample::with_secrets(plan.graph())
 }
 
-/// A function that reads arguments into their type and drops the result: only the error and the findings of checks matter.
+/// A function that reads arguments again as their type. It drops the value, because only the error and the findings of checks are needed.
 pub(super) type Reread<'a> = &'a dyn Fn(&Context<'_>, &str) -> Result<(), serde_json::Error>;
 
 /// The budget for all readings of one refused call: `READS` times the length of the sent text, and [`MORE_BYTES`] bytes more.
@@ -37,11 +37,11 @@ const READS: usize = 40;
 const MORE_BYTES: usize = 200_000;
 /// Maximum number of values in a refused object or list that are tested one by one.
 const MAX_LEAVES: usize = 64;
-/// Maximum number of other strings of the call that are tried in place of a refused value, and of earlier items of its list.
+/// Maximum number of strings of the call, and of earlier items of a list, that are tried in place of a refused value.
 const MAX_NEAR: usize = 12;
 
-/// Adds the issues that types and checks find to `issues`, in the order of the schema. Returns `None` if every value was checked.
-/// Otherwise, returns the path after which values may be unchecked, or an empty path if this path is not known.
+/// Adds the issues that types and checks find, in the order of the schema. Returns `None` if every value was checked. Otherwise, values
+/// after the returned path may be unchecked. The path is empty if it is not known.
 #[cold]
 pub(super) fn add_refusals(
     graph: &Graph,
@@ -81,8 +81,8 @@ pub(super) fn add_refusals(
 /// Maximum number of values in a call: `add_probable` checks no format if there are more.
 const MAX_FORMATS: usize = 1_000;
 
-/// Adds an issue for each string of a refused call that probably does not have its `format`. This is for schemas that do not come from a
-/// Rust type: in them, a wrong `format` alone is no reason to refuse a call.
+/// Adds an issue for each string of a refused call that probably does not have its `format`. Used for schemas that do not come from a Rust
+/// type. With such a schema, a wrong `format` alone does not refuse a call.
 #[cold]
 pub(super) fn add_probable(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) {
     let shared = WalkState::new(graph, root.raw, Some(root), false);
@@ -131,20 +131,20 @@ struct Search<'s, 't> {
     text: String,
     /// The paths of values that differ from the sent ones.
     touched: Vec<String>,
-    /// The path of each renamed entry of a map, with the path at which it was sent.
+    /// The new and the sent path of each map entry that was renamed.
     renamed: Vec<(String, String)>,
     found: Vec<Issue>,
     unchecked: Option<String>,
     /// Number of bytes that may still be read.
     bytes: usize,
-    /// Strings of the call. A string that was sent at a wrong path may be the value that another path expects.
+    /// Strings of the call, which are tried as values at other paths.
     near: Vec<String>,
 }
 
 impl Search<'_, '_> {
     fn run(&mut self, issues: &[Issue]) -> Vec<LocatedFinding> {
         if !issues.is_empty() && !self.fit() {
-            // The text cannot be made to fit the schema, so only the findings of checks before the first refusal are reported.
+            // No text fits the schema, so only the findings before the first refusal are returned.
             return self.read(self.sent.raw).map(|reading| reading.placed).unwrap_or_default();
         }
         loop {
@@ -181,7 +181,7 @@ impl Search<'_, '_> {
         true
     }
 
-    /// Reads a text. Returns `None` if the budget is spent, or if a check or type panics at a value that was not sent.
+    /// Reads a text. Returns `None` if the budget is spent, or if a check or a type panics at a replaced value.
     fn read(&mut self, text: &str) -> Option<Reading> {
         let Some(left) = self.bytes.checked_sub(text.len().max(64)) else {
             self.unchecked.get_or_insert_default();
@@ -215,7 +215,7 @@ impl Search<'_, '_> {
         Some(Reading { placed, refusal })
     }
 
-    /// Returns whether the type accepts the key or the value at `at`: reading `text` succeeds, or is refused elsewhere.
+    /// Returns whether the type accepts the key or the value at `at`. A refusal elsewhere in `text` does not count.
     fn passes(&mut self, text: &str, at: &str, is_key: bool) -> bool {
         match self.read(text) {
             None => false,
@@ -274,8 +274,8 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Returns the text with a value at `at` that the type accepts, and the sample that provided the value. If no value is accepted,
-    /// returns the text without the entry, provided that the entry is optional.
+    /// Replaces the value at `at` by a sample that the type accepts, and returns the text with the sample. If no sample is accepted,
+    /// removes the entry if it is optional.
     fn replacement(
         &mut self,
         root: &Doc<'_>,
@@ -307,9 +307,8 @@ impl Search<'_, '_> {
         self.passes(&text, at, false).then_some((text, None))
     }
 
-    /// Reports a refused object or list, and replaces the refused values in it. Serde buffers flattened, tagged and untagged values, and
-    /// refuses the whole object for one wrong value in it. So the inner values are tested one by one. Returns whether the text has
-    /// changed.
+    /// Reports a refused object or list, and replaces the refused values in it. Serde refuses a whole flattened, tagged or untagged value
+    /// for one wrong value in it, so the inner values are tested one by one. Returns whether the text has changed.
     fn pass_container(
         &mut self,
         refusal: &TypeRefusal,
@@ -351,8 +350,8 @@ impl Search<'_, '_> {
         changed
     }
 
-    /// Replaces values inside the object or list at `at` until the type accepts the object or list. Returns the changed text, with the
-    /// paths and sent texts of the replaced values.
+    /// Replaces values inside the object or list at `at` until its type accepts it. Returns the changed text, and the path and sent text
+    /// of each replaced value.
     fn accepted_base(
         &mut self,
         root: &Doc<'_>,
@@ -364,8 +363,7 @@ impl Search<'_, '_> {
         let mut own: Vec<(String, String, Vec<Sample>)> = Vec::new();
         for pointer in leaves(place.doc, at, MAX_LEAVES)? {
             let leaf = place_at(self.graph, root, &pointer, chosen)?;
-            // Values of these kinds are not replaced, because the schema checks them completely. An enum value or a constant may also be
-            // the tag that selects a variant.
+            // Values of these kinds are kept, because the schema checks them completely, and because one may be the tag of a variant.
             if !matches!(
                 self.graph.kind(leaf.node),
                 NodeKind::Enum(_) | NodeKind::Const(_) | NodeKind::Bool | NodeKind::Any
@@ -387,8 +385,8 @@ impl Search<'_, '_> {
                 let end = self.read(&text)?;
                 match end.refusal {
                     Some(refusal) if refusal.at == at => break,
-                    // The type refuses the replacement of an inner value, but it accepted the sent value: otherwise, the refusal would
-                    // have been there and not at `at`. So the replacement is removed.
+                    // The type refuses the replacement of an inner value. It accepted the sent value, because the first refusal was at
+                    // `at`. So the replacement is removed.
                     Some(refusal) if is_within(&refusal.at, at) => {
                         base.remove(refusal.at.as_str())?;
                     }
@@ -460,8 +458,7 @@ impl Search<'_, '_> {
         true
     }
 
-    /// Adds the issue of a refusal. Does nothing if the value already has an issue, or if the refused value is not the sent
-    /// one.
+    /// Adds the issue of a refusal. Does nothing if the value already has an issue, or differs from the sent value.
     fn note(
         &mut self,
         refusal: &TypeRefusal,

@@ -22,7 +22,7 @@ const MAX_MADE: u64 = 64;
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
     pub(super) text: String,
-    /// Whether the model is shown this text as an example, because the schema has it as an example or because it is one of [`FORMS`].
+    /// Whether the model may see this text as an example: it is an example of the schema, or one of [`FORMS`].
     pub(super) is_form: bool,
 }
 
@@ -73,7 +73,7 @@ fn at_most(most: usize, graph: &Graph, node: NodeId, prop: Option<&Prop>, near: 
         }
         if out.len() < most { Continue(()) } else { Break(()) }
     };
-    // The result does not matter: the candidates are exhausted, or there are enough samples.
+    // The result is ignored, because `Break` only means that there are enough samples.
     let _ = noted(graph, node, prop, &mut add).is_continue()
         && kinds(graph, node, near, 0, &mut add).is_continue();
     out
@@ -92,7 +92,7 @@ fn noted(graph: &Graph, node: NodeId, prop: Option<&Prop>, add: Add<'_>) -> Cont
     Continue(())
 }
 
-/// A function that adds a JSON text as a sample. The flag is [`Sample::is_form`]. Returns `Break` if no more samples are needed.
+/// A function that adds a JSON text as a sample, with the flag [`Sample::is_form`]. Returns `Break` when there are enough samples.
 type Add<'a> = &'a mut dyn FnMut(String, bool) -> ControlFlow<()>;
 
 fn kinds(graph: &Graph, node: NodeId, near: &[String], depth: usize, add: Add<'_>) -> ControlFlow<()> {
@@ -204,14 +204,14 @@ fn numbers(spec: &NumSpec) -> impl Iterator<Item = String> + '_ {
 
 struct Maker<'g> {
     graph: &'g Graph,
-    /// Whether lists get an item if they may have one, and objects at the two outermost levels get their optional parameters.
+    /// Whether lists are filled with an item, and objects at the two outermost levels with their optional parameters.
     full: bool,
-    /// If set, alternatives with a secret are preferred, and the number selects one of them.
+    /// If set, the number of the alternative to select among those that have a secret.
     secret: Option<usize>,
 }
 
-/// Returns at most [`MAX_ALTERNATIVES`] sample arguments with the secret parameters, as JSON texts. If alternatives have secrets, each
-/// text selects another alternative with a secret.
+/// Returns at most [`MAX_ALTERNATIVES`] sample arguments as JSON texts, with all secret parameters. Each text uses another of the
+/// alternatives that have secrets.
 #[cfg(feature = "macros")]
 pub(super) fn with_secrets(graph: &Graph) -> Vec<String> {
     let made = (0..MAX_ALTERNATIVES).filter_map(|at| {
@@ -224,7 +224,7 @@ pub(super) fn with_secrets(graph: &Graph) -> Vec<String> {
 }
 
 impl Maker<'_> {
-    /// Returns the index of the alternative with a secret that `self.secret` selects.
+    /// Selects an alternative that has a secret, by the number `self.secret`.
     fn secret<T>(&self, all: &[T], node: impl Fn(&T) -> NodeId) -> Option<usize> {
         let holds = |at: &usize| all.get(*at).is_some_and(|one| self.graph.node(node(one)).holds_secret);
         let found: Vec<usize> = (0..all.len()).filter(holds).collect();

@@ -73,8 +73,7 @@ fn corrected_inside(
     if !has_wrapper && !is_mendable {
         return None;
     }
-    // No call is offered if a key is repeated or if a number would lose digits. A repeated key below an unknown key has no issue, so
-    // `is_mendable` does not see it.
+    // A correction would lose a repeated key or digits of a number. `is_mendable` misses keys that repeat below an unknown key.
     if sent.repeated_key().is_some() || sent.loses_digits() {
         return None;
     }
@@ -113,8 +112,7 @@ fn is_wrapper(graph: &Graph, issue: &Issue) -> bool {
     }
 }
 
-/// Returns whether an issue may have exactly one correction. Most reports contain an issue without a correction, and for
-/// these reports no correction is tried.
+/// Returns whether an issue may have exactly one correction. If one of the issues has none, no corrected call is tried.
 fn is_mendable(issue: &Issue, all: &[Issue]) -> bool {
     if issue.is_mendable {
         return true;
@@ -122,7 +120,7 @@ fn is_mendable(issue: &Issue, all: &[Issue]) -> bool {
     match issue.code {
         IssueCode::Type => true,
         IssueCode::Enum => issue.suggestions.len() == 1,
-        // The key is a misspelled parameter, or the name of a variant whose tag is missing.
+        // The key is a misspelled parameter, or it names a variant and the tag is missing.
         IssueCode::Unknown => issue.suggestions.len() == 1 || all.iter().any(|tag| names_variant(issue, tag)),
         // The value of the parameter may be under an unknown key.
         IssueCode::Missing => {
@@ -152,7 +150,6 @@ type SentEntry<'t> = (Cow<'t, str>, Doc<'t>);
 
 struct Correction<'g> {
     graph: &'g Graph,
-    /// The issues of the call. The suggestions for an unknown key name the parameters that the key may mean.
     issues: &'g [Issue],
 }
 
@@ -221,8 +218,7 @@ impl Correction<'_> {
         }
     }
 
-    /// Corrects an object or a list that was sent as JSON text. Returns `None` for any other text, because the intended alternative is
-    /// uncertain.
+    /// Corrects an object or a list that was sent as JSON text. For other text, the intended alternative is uncertain.
     fn union(&self, branches: &[NodeId], text: &str) -> Option<String> {
         let objects = |id: &&NodeId| {
             matches!(
@@ -388,8 +384,8 @@ impl Correction<'_> {
         near_names(key, object.names(|index| free.get(index).is_some_and(|free| *free)))
     }
 
-    /// Returns the only unknown key and the only required parameter that is missing, if the value of the key fits the parameter. Returns
-    /// `None` if the parameter accepts any value, or if the key resembles the name of another parameter that was not sent.
+    /// Returns the only unknown key and the only missing required parameter, if the key's value fits the parameter. Returns `None` if the
+    /// parameter accepts any value, or if the key resembles another parameter that was not sent.
     fn meant<'o>(
         &self,
         object: &'o ObjectSpec,
@@ -512,7 +508,7 @@ impl Correction<'_> {
     }
 }
 
-/// Returns the property or entry of each key (`None` for an unknown key), and for each property whether no key belongs to it.
+/// Returns two lists: the property or entry of each key (`None` for an unknown key), and for each property whether it has no key.
 fn children(object: &ObjectSpec, old: &[SentEntry<'_>]) -> (Vec<Option<Child>>, Vec<bool>) {
     let (mut free, mut hint) = (vec![true; object.props.len()], 0);
     let children = old.iter().map(|(key, _)| {

@@ -53,7 +53,7 @@ struct Inner {
     issues: Vec<Issue>,
     count: usize,
     corrected: Option<String>,
-    /// The path after which nothing was checked; empty if the path is not known, and `None` if everything was checked.
+    /// The path after which nothing was checked. Empty if the path is not known, and `None` if everything was checked.
     unchecked: Option<String>,
     attempt: Option<(u32, u32)>,
     subject: Subject,
@@ -67,7 +67,7 @@ pub(crate) enum Subject {
     /// The model answered in text, as requested.
     #[cfg(feature = "runtime")]
     Answer,
-    /// The model answered in text, although the run has a tool for answers. `Inner::plan` has the name of this tool.
+    /// The model answered in text, instead of calling the tool for answers. `Inner::plan` has the name of this tool.
     #[cfg(feature = "runtime")]
     AnswerWithoutTool,
 }
@@ -117,15 +117,15 @@ impl InvalidArguments {
         self
     }
 
-    /// Returns the report with the name and the parameters of `plan`, which describes the tool as the model sees it.
+    /// Replaces the plan, so that the report has the name and the parameters that the model sees.
     pub(crate) fn under(mut self, plan: &Plan) -> InvalidArguments {
         let inner = Arc::make_mut(&mut self.inner);
         inner.plan = plan.clone();
         self
     }
 
-    /// Removes everything but the code and the problem from the issues about the argument at `pointer`, because the model does not know
-    /// this argument. Also removes the corrected call.
+    /// Reduces the issues about the argument at `pointer` to their code and problem, because the model does not know this argument. Also
+    /// removes the corrected call.
     pub(crate) fn without_place(mut self, pointer: &str) -> InvalidArguments {
         let inner = Arc::make_mut(&mut self.inner);
         for issue in &mut inner.issues {
@@ -163,8 +163,8 @@ impl InvalidArguments {
     }
 
     /// Returns the arguments with every mistake fixed, as JSON text, if each mistake has exactly one possible correction and the result is
-    /// valid. Calls of tools with secrets and calls with more than 50 mistakes are not corrected, nor are calls of more than 2,000 bytes,
-    /// or of more than 500 characters after the correction. The result is a suggestion for the model and never applied.
+    /// valid. Calls of tools with secrets, of more than 2,000 bytes or with more than 50 mistakes are not corrected. A correction of more
+    /// than 500 characters is dropped. The result is a suggestion for the model and is never applied.
     ///
     /// ```
     /// # #[derive(agent::ToolArgs)] struct Booking { hotel: String, nights: u32 }
@@ -321,7 +321,7 @@ crate::error_text::debug_is_the_sentence!(InvalidArguments);
 impl std::error::Error for InvalidArguments {}
 
 impl fmt::Display for Issue {
-    /// Writes the line of the report, without its number.
+    /// Writes the issue as in the report, without its number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = String::new();
         push_line(&mut line, self, Subject::Call);

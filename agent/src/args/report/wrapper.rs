@@ -1,6 +1,6 @@
-//! Finds arguments inside wrappers: objects such as `{"name": …, "arguments": {…}}`, whose keys may have any names, lists with one object,
-//! and JSON in a text. An object is a wrapper if exactly one key that is not a parameter holds the inner arguments (see [`content`]), and
-//! the other keys that are not parameters hold texts or nothing. Parameters next to that key are added to the inner arguments.
+//! Finds arguments inside wrappers: an object such as `{"name": …, "arguments": {…}}`, a list with one object, or JSON in a text. In an
+//! object, exactly one key holds the inner arguments (see [`content`]). Parameters next to this key are added to the inner arguments. All
+//! other keys hold texts or nothing.
 
 use crate::args::document::{Doc, Shape};
 use crate::args::issue::{Issue, IssueCode};
@@ -20,7 +20,7 @@ pub(super) struct Unwrapped {
     at: String,
     /// Whether the inner arguments were JSON in a text.
     is_text: bool,
-    /// The keys that were inside the wrapper. `call` may have more, from next to the wrapper.
+    /// The keys inside the wrapper. `call` may also have keys from beside the wrapper.
     keys: Vec<String>,
 }
 
@@ -83,13 +83,12 @@ fn around_entries(graph: &Graph, tool: &str, entries: &Map<String, Value>) -> Op
     Some(Unwrapped { call: call.into(), at: at + below, is_text, keys })
 }
 
-/// Returns the object that a value holds, and the pointer from the value to this object. The value is the object itself, its JSON text, a
-/// list with a wrapper as its only item, or a list of names and values.
+/// Returns the object in a value, and the pointer to the object. The value is an object, its JSON text, a list of one wrapper, or a list
+/// of names and values.
 fn content(graph: &Graph, tool: &str, value: &Value) -> Option<(Value, &'static str)> {
     match value {
         Value::Object(_) => Some((value.clone(), "")),
         Value::String(_) => decoded(value).map(|object| (object, "")),
-        // A list of one object is a wrapped call if that object is a wrapper. Any other list may be a list of names and values.
         Value::Array(items) => match items.as_slice() {
             [Value::Object(only)] if around_entries(graph, tool, only).is_some() => {
                 Some((Value::Object(only.clone()), "/0"))
@@ -165,8 +164,8 @@ fn free_names<'g>(graph: &'g Graph, entries: &Map<String, Value>) -> Vec<&'g str
     }
 }
 
-/// Returns other issues, and their number, if the arguments are inside wrappers. One issue advises the model to leave out the wrappers, or
-/// to send several calls separately. The others are about unknown keys next to the wrapper, and about the inner arguments.
+/// If the arguments are inside wrappers, returns the issues that replace `issues`, and their number. One issue is advice about the
+/// wrappers. The others are about unknown keys next to the wrapper, and about the inner arguments.
 pub(crate) fn issues_inside(
     graph: &Graph,
     tool: &str,
@@ -221,8 +220,8 @@ pub(crate) fn issues_inside(
         count += inner;
         told.extend(issues.into_iter().map(|mut issue| {
             let key = issue.path.split('/').nth(1).unwrap_or_default().replace("~1", "/").replace("~0", "~");
-            // Issues of inner keys and of missing parameters get the path of the inner arguments. Issues of parameters next to the wrapper
-            // keep their path.
+            // Issues of inner keys and of missing parameters get the path of the inner arguments. Keys next to the wrapper keep their
+            // path.
             let is_parameter_missing = issue.code == IssueCode::Missing && issue.is_at_top();
             if !is_parameter_missing && !keys.contains(&key) {
                 return issue;

@@ -19,8 +19,8 @@ use serde_json::Value;
 use std::fmt;
 use value::Plain;
 
-/// Parses text that the caller has already checked to be JSON. Keeps the last value of a repeated key, and gives the private key of
-/// `serde_json::value::RawValue` no special meaning.
+/// Parses text that is known to be JSON. The last value of a repeated key counts, and the private key of `serde_json::value::RawValue` is
+/// an ordinary key.
 pub(crate) fn read_literally(json: &str) -> Value {
     Plain::read(json)
 }

@@ -33,7 +33,7 @@ enum StringState {
 }
 
 impl OpenString {
-    /// Returns the position up to which the string has only complete characters, if it was read up to `at`.
+    /// Returns the end of the complete characters before `at`. An incomplete escape is left out.
     pub(super) fn whole_until(&self, at: usize) -> usize {
         if matches!(self.place, StringState::Plain) { at } else { self.escape }
     }

@@ -190,8 +190,7 @@ fn unknown_unit(name: &str) -> ParseError {
     ParseError::new(words)
 }
 
-/// Splits a text after the number at its beginning, which may have a fraction. If the text does not begin with a digit, the number is
-/// empty.
+/// Splits a text after its leading number, which may have a fraction. If the text does not begin with a digit, the number is empty.
 fn number_in_front(text: &str) -> (&str, &str) {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let whole = digits(text);

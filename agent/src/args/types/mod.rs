@@ -20,17 +20,17 @@ trait ParsedText: Sized {
     type Error: Display;
 
     fn from_text(text: &str) -> Result<Self, Self::Error>;
-    /// A placeholder with which parsing continues after a mistake, so that all mistakes are reported together.
+    /// Returns a placeholder. After a mistake, parsing continues with the placeholder, so that all mistakes are reported.
     fn nothing() -> Self;
 }
 
-/// Parses a value from a text. `Plan::parse` reports a mistake in the text together with all other mistakes.
+/// Parses a value from a text. If the text is wrong, `Plan::parse` still reports all other mistakes.
 fn read<'de, T: ParsedText, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_newtype_struct(CHECKED, TextVisitor { certain: false, type_: PhantomData })
 }
 
 struct TextVisitor<T> {
-    /// Whether the deserializer of this crate reads the value, rather than serde from a buffer.
+    /// Whether the value comes from this crate's deserializer, not from a buffer of serde.
     certain: bool,
     type_: PhantomData<T>,
 }
@@ -59,7 +59,7 @@ impl<'de, T: ParsedText> Visitor<'de> for TextVisitor<T> {
     }
 }
 
-/// Returns the schema of a text in this format, which the type checks itself. `keyword` is `format` or `contentEncoding`.
+/// Returns the schema of a text whose format the Rust type checks. `keyword` is `format` or `contentEncoding`.
 fn text_of(format: &str, keyword: &str) -> Schema {
     let mut schema = json_schema!({"type": "string", "x-checked": true});
     schema.insert(keyword.to_owned(), format.into());

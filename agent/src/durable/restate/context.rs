@@ -43,7 +43,7 @@ pub(super) struct RunInvocation<'c> {
     /// `None` while a future uses the receiver.
     receiver: Mutex<Option<NoticeReceiver<'c>>>,
     children: Mutex<ChildRuns<'c>>,
-    /// The id of a promise of the parent, which this run resolves when it waits for the first time.
+    /// The id of the parent's promise that this run resolves at its first wait.
     waits: Mutex<Option<String>>,
 }
 
@@ -56,7 +56,7 @@ struct ChildRuns<'c> {
 }
 
 enum WaitEnd {
-    /// A started run waits for the first time, so it no longer counts as concurrent.
+    /// A child began to wait, for example for an answer, so another child may start.
     Waits,
     Answer(Value),
     /// The time for answers from outside is over.
@@ -78,8 +78,7 @@ struct NoticeReceiver<'c> {
     notice: EngineFuture<'c, Notice>,
     always_ready: EngineFuture<'c, ()>,
     received: ReceivedNotices,
-    /// Whether the run has taken a step. Before the first step, the engine has not completed any future, not even `always_ready`, so the
-    /// race would wait.
+    /// Whether the run has taken a step. Before the first step, not even `always_ready` is complete, so the race would wait.
     has_stepped: bool,
     /// Whether the run has an inbox, which the run must clear at its end.
     has_inbox: bool,
@@ -154,7 +153,7 @@ impl<'c> RunInvocation<'c> {
         let receiver = NoticeReceiver {
             slot,
             notice: notice_in(context, slot),
-            // A timer of zero is the cheapest future that the engine completes by itself.
+            // A timer of zero is the cheapest future that needs no event from outside.
             always_ready: Box::pin(context.sleep(Duration::ZERO)),
             received: ReceivedNotices::default(),
             has_stepped: false,
@@ -185,8 +184,8 @@ impl<'c> RunInvocation<'c> {
         response.await.map(|Json(response)| response).map_err(step_error)
     }
 
-    /// Adds to `waiting` the notice in the slot after `after`, or in the current slot if `after` is `None`. Returns the slot, or `None`
-    /// while another future uses the receiver. The receiver receives the notice again later.
+    /// Waits for the notice in the slot after `after`, or in the current slot if `after` is `None`. Returns the slot, or `None` if another
+    /// future uses the receiver. The receiver receives the same notice later.
     fn watch_slot<T: 'c>(
         &self,
         after: Option<&'c NoticeSlot>,
@@ -276,20 +275,20 @@ impl<'c> RunInvocation<'c> {
     }
 }
 
-/// An event that reaches a run while it waits for calls, answers or children.
+/// The first event that ends or interrupts a wait of the run.
 enum FirstReady<T> {
-    /// The result or event of the call, request or child at this position. `None` if the engine lost the call or child. If the value is
-    /// [`WaitEnd::Late`], the position has no meaning.
+    /// The position of a call, request or child, and its result. `None` if the engine lost the call or child. [`WaitEnd::Late`] has no
+    /// position.
     Done(usize, Option<T>),
     TimedOut,
     /// The run was cancelled, for this reason.
     Stop(Arc<str>),
-    /// A notice about messages arrived. The wait continues, but a steering message may skip or cancel the children.
+    /// A notice about new messages arrived. The wait continues.
     Mail,
 }
 
-/// Performs a step. This is a macro, because the contexts of a run and of a call share no trait. A value that this process computed is
-/// returned directly; only a recorded value is decoded.
+/// Performs a step. This is a macro, because the contexts of a run and of a call share no trait. The recorded value is decoded only if
+/// this process did not compute the value itself.
 macro_rules! step {
     ($context:expr, $name:expr, $retry:expr, $work:expr) => {{
         let (name, retry, work) = ($name, $retry, $work);
@@ -380,8 +379,7 @@ impl RunJournal for RunInvocation<'_> {
                             waiting.push(self.start_call(at, call));
                         }
                     }
-                    // Running calls were cancelled by their token, and have the grace period to end by themselves. The remaining calls do
-                    // not start.
+                    // The running calls are already cancelled, and may end within the grace period. The remaining calls do not start.
                     FirstReady::Stop(reason) => {
                         stop = Some(reason);
                         outstanding -= calls.len();
@@ -489,7 +487,7 @@ impl RunJournal for RunInvocation<'_> {
             }
             let most = self.served.assistant.max_concurrency();
             let mut open: BTreeSet<usize> = (0..names.len() - next.len()).collect();
-            // The started runs that have never waited. Only these runs count as concurrent.
+            // The started runs that have never waited. Only these count against `max_concurrency`.
             let mut working = open.clone();
             for child in running {
                 waiting.push(child);

@@ -111,7 +111,7 @@ impl AgentHandlers {
         Ok(Json(outcome))
     }
 
-    /// Cancels a run. Its tools in this process are cancelled at once. The run ends at the end of its step, or at once if it waits. Returns
+    /// Cancels a run and, at once, its tools in this process. A waiting run ends at once, and a busy run ends after its step. Returns
     /// false if the run is over.
     #[handler]
     async fn cancel(
@@ -169,7 +169,7 @@ impl AgentHandlers {
         if below.is_some() {
             return Ok(Json(false));
         }
-        // The handle that a tool gave does not name a run, so each child is asked in turn whether it waits for this answer.
+        // The handle of a tool does not name a run, so the children are tried one after the other.
         let children = context.request(inbox(own, "pending"), Json(())).call();
         let Json((_, children)): Json<(Vec<PendingAsk>, Vec<String>)> = children.await?;
         for child in children {

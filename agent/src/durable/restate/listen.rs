@@ -83,8 +83,8 @@ mod tests {
         let token = stop.clone();
         let serving =
             tokio::spawn(async move { run(Endpoint::builder().build(), listener, &token, limits).await });
-        // Each client sends nothing, a part of the preface, or all of it, and is then silent. In each case, more clients connect than the
-        // limit allows at once.
+        // Clients send nothing, a part of the preface or all of it, and then stay silent. More clients connect than the limit allows at
+        // once.
         for sent in [&b""[..], &PREFACE[..10], PREFACE] {
             for _ in 0..2 * limits.connections {
                 assert!(is_closed(address, sent).await, "after {} bytes", sent.len());

@@ -72,8 +72,8 @@ fn with_short_retention(options: ServiceOptions) -> ServiceOptions {
 }
 
 fn endpoint(served: &Arc<SharedService>, settings: &Settings) -> Endpoint {
-    // The engine discards a step that takes longer than the two timeouts together, and begins it again. To be safe, each timeout alone is
-    // longer than the longest step.
+    // The engine repeats a step that takes longer than both timeouts together. To be safe, each timeout alone is longer than the longest
+    // step.
     let timeout = served.longest_step() + MARGIN;
     let common = || {
         ServiceOptions::new()

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-/// The content of a slot. A notice names its sender, so that the sender can tell its notice from an equal notice of another sender.
+/// The content of a slot. A notice names its sender, because another sender may send an equal notice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Notice {
     #[serde(rename = "what")]

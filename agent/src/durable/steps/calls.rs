@@ -14,8 +14,8 @@ use serde_json::Value;
 use std::sync::Arc;
 
 impl<J: RunJournal> JournalSteps<'_, J> {
-    /// Reserves the calls that would run, within the limits that a root run and its sub-agents share. Calls beyond the reserved number are
-    /// refused when the `AgentLoop` records them.
+    /// Reserves a place for each call that would run, within the limit that a root run shares with its sub-agents. The `AgentLoop` refuses
+    /// calls without a place.
     pub(super) async fn reserve_calls(&mut self, prepared: &[Prepared]) -> Result<(), StepError> {
         if self.limits.shared.as_ref().is_none_or(|limits| limits.tool_calls.is_none()) {
             return Ok(());
@@ -28,7 +28,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(())
     }
 
-    /// Runs calls. If the tool of a call is an assistant, only starts its run. Calls that asked a person run again once all questions have
+    /// Runs calls. For a tool that is an assistant, only starts the run. Calls that asked a person run again once all questions have
     /// inputs.
     pub(super) async fn run_calls(
         &mut self,

@@ -83,8 +83,8 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(usize::try_from(reserved.runs).unwrap_or(number).min(number))
     }
 
-    /// Returns the first message of a call's run, or the end of a call without a message. The journal records the result, because code of
-    /// the application makes the message.
+    /// Returns the first message of the run that a call starts, or the end of a call that starts no run. The journal records the result,
+    /// because code of the application creates the message.
     async fn child_message(
         &mut self,
         key: StepKey,
@@ -96,8 +96,8 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
     }
 
-    /// Returns the ends of the calls for which runs were started. `begun` is [`Answers::steered`]. Of the runs without a report, those
-    /// from this position on were skipped, and the others were lost.
+    /// Returns the ends of the calls that started runs. `begun` is [`Answers::steered`]. A run without a report was skipped if its
+    /// position is `begun` or later, and otherwise lost.
     async fn end_children(
         &mut self,
         reports: Vec<Option<ChildReport>>,

@@ -78,8 +78,8 @@ pub(super) async fn call(
     }
 }
 
-/// Makes the call, and repeats the call at most once for each of these reasons: the headers no longer fit the definition of the tool, the
-/// server refused the token, or the connection broke and trusted hints say that a repetition is harmless.
+/// Makes the call. Repeats the call at most once after a refused token, once after a change of the tool that affects the headers, and once
+/// after a broken connection, if trusted hints allow a repetition.
 async fn attempts(
     inner: &Inner,
     tool: &str,
@@ -200,8 +200,8 @@ async fn rounds(
     Err(ServiceError::InputRequiredRoundsExceeded { max_rounds: ROUNDS })
 }
 
-/// Answers the server's requests for input. A person answers forms if the configuration allows questions; all other questions are
-/// declined. Returns `None` for requests of another type, such as a request for the reply of a model.
+/// Answers the server's requests for input. If the configuration allows questions, a person answers forms. All other questions are
+/// declined. Returns `None` if a request has another type, such as a request for a model's reply.
 async fn answers(
     inner: &Inner,
     requests: InputRequests,

@@ -154,8 +154,8 @@ impl ClientConfig {
         self
     }
 
-    /// Returns the text of the error if a setting does not apply to this transport. Without the error, the client could, for example,
-    /// connect without its token.
+    /// Returns an error text if a setting does not apply to this transport. If the setting were ignored, the client could connect without
+    /// its token, for example.
     pub(super) fn misplaced(&self) -> Option<String> {
         let setting = self.misplaced?;
         Some(match self.endpoint {
@@ -188,10 +188,10 @@ impl ClientConfig {
 
     /// Speaks only the versions up to 2025-11-25, in which a connection begins with `initialize`.
     ///
-    /// By default, the client detects the form of the protocol: it first sends a request in the newer form. If a program does not answer,
-    /// the client also sends a request in the older form, because older programs may ignore unknown requests. The client does this after
-    /// ten seconds, or after half of the [time to connect](Self::connect_timeout) if that is less. An older server that answers every
-    /// request with success is mistaken for a newer one, so it needs this setting.
+    /// By default, the client detects the form of the protocol: it first sends a request in the newer form. Older programs may ignore
+    /// unknown requests. If a program does not answer within ten seconds, or half of the [time to connect](Self::connect_timeout) if that
+    /// is less, the client also sends a request in the older form. An older server that answers every request with success is mistaken for
+    /// a newer one, so it needs this setting.
     ///
     /// ```
     /// # #[cfg(feature = "mcp-server")]
@@ -343,9 +343,8 @@ impl ClientConfig {
 
     /// Lets the tools of the server ask a person (elicitation, by forms). The assistant's function
     /// ([`on_question`](crate::AssistantBuilder::on_question)) answers the questions. Without that function, the run is suspended; see the
-    /// [guide](crate::guide::questions). The questions are declined instead if the run cannot be suspended, or if the server speaks an
-    /// older version, because an older server would have to wait for the answer. Questions are also declined if they do not ask by a form,
-    /// or if the tool is called outside of a run.
+    /// [guide](crate::guide::questions). If the run cannot be suspended, or if the server speaks an older version, the questions are
+    /// declined. Questions without a form, and questions outside of a run, are always declined.
     ///
     /// Each input is checked before it is sent. If this method is not called, the client declares that it cannot ask a person.
     ///
@@ -360,10 +359,10 @@ impl ClientConfig {
         self
     }
 
-    /// Sends a trace context with each call, in `_meta`. The function returns the values of W3C Trace Context and Baggage, under the keys
-    /// `traceparent`, `tracestate` and `baggage`. The function is called in the span of the call. With `opentelemetry`, a propagator
-    /// injects the context of the current span into the map. Other keys, malformed values, and a `tracestate` of more than 512 or a
-    /// `baggage` of more than 8,192 bytes are not sent. Without a valid `traceparent`, nothing is sent.
+    /// Sends a trace context with each call, in `_meta`. The function runs in the span of the call, and returns the values of W3C Trace
+    /// Context and Baggage: `traceparent`, `tracestate` and `baggage`. With `opentelemetry`, a propagator injects the context of the
+    /// current span into the map. Without a valid `traceparent`, nothing is sent. Other keys and malformed values are left out, and so are
+    /// a `tracestate` of more than 512 bytes and a `baggage` of more than 8,192 bytes.
     ///
     /// Source: <https://www.w3.org/TR/trace-context/>, SEP-414 of MCP.
     ///

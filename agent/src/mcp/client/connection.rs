@@ -97,8 +97,7 @@ impl Connection {
         );
         let (transport, lifecycle) = match config.era {
             Era::Auto => {
-                // Over HTTP, a second request cannot be sent before the first is answered, so only the limit for connecting applies to the
-                // first answer.
+                // Over HTTP, no other request is sent before the first is answered, so the first answer has no time limit of its own.
                 let patience = match config.endpoint {
                     Endpoint::Http(_) => None,
                     Endpoint::Command(_) => Some(era::patience(config.connect_limit())),

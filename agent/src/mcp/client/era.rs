@@ -32,7 +32,7 @@ pub(super) fn modern() -> ClientLifecycleMode {
     ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
 }
 
-/// Returns the maximum wait for the first answer. At least half of `limit`, the time to connect, is left for the request in the older
+/// Returns the maximum wait for the first answer. `limit` is the time to connect. At least half of it is left for the request in the older
 /// form.
 pub(super) fn patience(limit: Duration) -> Duration {
     FIRST_ANSWER.min(limit / 2)
@@ -41,11 +41,12 @@ pub(super) fn patience(limit: Duration) -> Duration {
 /// A transport that passes the outcome of the detection to `rmcp`.
 pub(super) struct ProbedTransport<T: Transport<RoleClient>> {
     transport: T,
-    /// The outcome of the request that detected the form of the protocol. The first request of `rmcp` is not sent and gets this outcome.
+    /// The outcome of the request that detected the form of the protocol. `rmcp` gets this outcome for its first request, which is not
+    /// sent.
     first: Option<FirstRequestOutcome<T::Error>>,
-    /// The answer to the first request of `rmcp`, with the id of that request.
+    /// The answer that `rmcp` receives next.
     ready: Option<Box<ServerMessage>>,
-    /// The ids of the unanswered requests that were sent to detect the form. Their answers are dropped.
+    /// The ids of unanswered requests from the detection. Late answers to these requests are dropped.
     ignored: Vec<RequestId>,
 }
 
@@ -62,8 +63,8 @@ impl<T: Transport<RoleClient>> ProbedTransport<T> {
     }
 
     /// Sends a request in the newer form of the protocol. If the server does not answer within `patience`, also sends a request in the
-    /// older form. Returns the lifecycle of the form that the server speaks, and a transport that passes the server's answer to `rmcp`. If
-    /// the connection fails, the transport passes the failure to `rmcp`.
+    /// older form. Returns the lifecycle of the form that the server speaks. The returned transport passes the server's answer, or the
+    /// failure of the connection, to `rmcp`.
     ///
     /// This function has no time limit: the caller must set one.
     pub(super) async fn determine(
@@ -187,7 +188,7 @@ impl ProbeAnswers {
     fn form(&self) -> Option<ProtocolForm> {
         match (&self.newer, &self.older) {
             (None, None) => None,
-            // A server that accepted `initialize` waits for the next messages of the older form, even if it also supports the newer form.
+            // A server that accepted `initialize` now expects the older form, even if it also supports the newer form.
             (_, Some(older)) if matches!(**older, JsonRpcMessage::Response(_)) => Some(ProtocolForm::Older),
             (None, Some(_)) => self.is_late.then_some(ProtocolForm::Older),
             (Some(newer), Some(_)) => {

@@ -20,7 +20,7 @@ pub enum McpClientError {
     #[error("cannot connect to {server}: {reason}")]
     #[non_exhaustive]
     Connect {
-        /// The name of the server, or its URL or program if it has no configured name and has not reported one.
+        /// The name of the server. Without a configured or reported name: its URL or program.
         server: String,
         /// The kind of the failure.
         kind: ConnectErrorKind,
@@ -95,9 +95,9 @@ crate::error_text::debug_is_the_sentence!(McpClientError);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectErrorKind {
-    /// The URL, a header or the token is invalid, the function for the token failed, or a setting does not exist for this kind of server
-    /// (a token for a command, an argument for a URL). Also used if an address of the host is not public although
-    /// [`public_addresses_only`](super::ClientConfig::public_addresses_only) is set. No request was sent, and no program was started.
+    /// The URL, a header or the token is invalid, or the function for the token failed. Other causes are a setting for another kind of
+    /// server, such as a token for a command, and an address that [`public_addresses_only`](super::ClientConfig::public_addresses_only)
+    /// forbids. No request was sent, and no program was started.
     Configuration,
     /// Nothing listens at the address, the host name is unknown, a secure connection cannot be made, or the connection failed in another
     /// way.
@@ -107,7 +107,7 @@ pub enum ConnectErrorKind {
     Status(u16),
     /// The server redirects to another origin, which the client does not follow, or redirects too often.
     Redirected,
-    /// The server does not answer with messages of MCP or with valid HTTP, or ends the connection over HTTP without an answer.
+    /// The server does not speak MCP or valid HTTP, or ends an HTTP connection without an answer.
     NotMcp,
     /// The MCP server refused the connection, or supports no common version of the protocol.
     Refused,

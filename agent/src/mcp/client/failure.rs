@@ -95,8 +95,7 @@ fn handshake(config: &ClientConfig, error: &ClientInitializeError) -> ConnectFai
     }
 }
 
-/// Describes the failure of a transport. `error` is the inner error, because the text of the outer error of `rmcp` contains the name of a
-/// Rust type.
+/// Describes the failure of a transport. `error` is the inner error: the text of the outer one contains the name of a Rust type.
 fn transport(config: &ClientConfig, error: &(dyn Error + 'static)) -> ConnectFailure {
     if let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
         return over_http(config, error);

@@ -1,4 +1,4 @@
-//! Masks the secrets of a configuration in texts.
+//! Masks the secrets of a client configuration.
 
 use super::config::{ClientConfig, Endpoint, INHERITED};
 use crate::address::{is_word, shown_address};

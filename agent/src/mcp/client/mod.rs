@@ -38,11 +38,10 @@ use tokio::time::Instant;
 /// The pause before the first attempt to reconnect. The pause doubles with each attempt, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Maximum number of attempts to reconnect without a stable connection. After the last attempt, calls fail immediately for the time
-/// [`STABLE`].
+/// Maximum number of attempts to reconnect without a stable connection. Then, calls fail at once for the time [`STABLE`].
 const MAX_ATTEMPTS: u32 = 5;
-/// Minimum lifetime of a stable connection. After a stable connection, the count of attempts to reconnect starts at zero. Also the time
-/// without attempts after [`MAX_ATTEMPTS`].
+/// Minimum lifetime of a stable connection. A stable connection resets the count of attempts to reconnect. Also the time without attempts
+/// after [`MAX_ATTEMPTS`].
 const STABLE: Duration = Duration::from_secs(60);
 /// Minimum time between two refreshes of the list of tools after reports of unknown tools.
 const MIN_RELIST_INTERVAL: Duration = Duration::from_secs(60);
@@ -186,8 +185,8 @@ impl McpClient {
         }
     }
 
-    /// Returns whether a call could not connect, lost its connection or was not authorized, and no later call has received a result. Calls
-    /// are still attempted.
+    /// Returns `true` after a call could not connect, lost its connection or was not authorized, until a call receives a result. Calls are
+    /// still sent.
     pub fn is_degraded(&self) -> bool {
         !self.inner.is_reachable.load(Ordering::Acquire)
     }

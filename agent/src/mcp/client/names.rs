@@ -3,8 +3,8 @@
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
-/// Returns `server__tool` in at most `longest` characters, all of which every provider accepts. The name cannot be split into its halves,
-/// because both halves may contain `__`.
+/// Returns the name `server__tool`, with at most `longest` characters that every provider accepts. The name cannot be split again, because
+/// both parts may contain `__`.
 pub(super) fn exposed(server: &str, tool: &str, longest: usize) -> String {
     shown(&format!("{server}__{tool}"), longest)
 }

@@ -55,7 +55,7 @@ impl Notifications {
         QuestionGuard { notifications: self.clone(), number }
     }
 
-    /// Asks a person in the context of the call that began last, because a question of the server does not say to which call it belongs.
+    /// Asks a person in the context of the newest call. The server's question does not say which call it belongs to.
     async fn ask(&self, params: ElicitRequestParams) -> QuestionInput {
         const KEY: &str = "question";
         let call = self.calls.lock().unwrap_or_else(PoisonError::into_inner).last().cloned();

@@ -1,8 +1,8 @@
 //! Questions of tools to a person, which the client asks (elicitation).
 //!
-//! Since the version 2026-07-28, a server sends no requests, so a call that asks ends with `input_required`. The client then repeats the
-//! call with the answers and with the state that the server sent, and the tool starts again. In the older versions, the server asks over
-//! the open connection of standard input, while the tool waits.
+//! Since the version 2026-07-28, a server sends no requests. A call with a question ends with `input_required`. The client repeats the
+//! call with the answers and with the state that the server sent, and the tool starts again. In older versions, the server asks over the
+//! open connection of standard input, while the tool waits.
 
 use super::built::{AdmittedRequest, BuiltServer, SentAnswers};
 use super::request_info::RequestInfo;

@@ -129,8 +129,8 @@ fn linked_span(shared: &BuiltServer, tool: &str, meta: &MetaObject) -> Span {
     span
 }
 
-/// Returns a permit for the call, or `None` if no permit is free within `ServerLimits::wait`. If none is free at once, calls with invalid
-/// arguments have a separate quota, so that their issues are still reported.
+/// Returns a permit for the call, or `None` after `ServerLimits::wait`. If no permit is free, a call with invalid arguments uses the quota
+/// `refusals`, so that its issues are still reported.
 async fn acquire_permit(
     shared: &BuiltServer,
     admitted: &AdmittedRequest,
@@ -166,8 +166,8 @@ fn tool_context(
     cx
 }
 
-/// Returns the state of the call: the authenticated caller, the request information, and the values that were added to the caller. An
-/// added value does not replace the caller or the request information.
+/// Returns the state of the call: the caller, the request information, and the values that were added to the caller. The caller and the
+/// request information take precedence.
 pub(super) fn own_state(caller: &Caller, info: Arc<RequestInfo>) -> StateMap {
     let mut own = StateMap::default();
     // The types differ, so no insertion fails.
@@ -292,8 +292,7 @@ fn completed(
     Ok(result)
 }
 
-/// Returns the structured value of a result that is a single text: the parsed JSON if it fits the schema, or else the text itself if that
-/// fits.
+/// Returns the structured value of a result that is a single text: the parsed JSON or else the text itself, whichever fits the schema.
 fn value_of_text(output: &ToolOutput, check: &OutputCheck) -> Option<Value> {
     let [part] = &*output.content else { return None };
     let text = part.as_text()?;

@@ -71,7 +71,7 @@ impl Caller {
         self
     }
 
-    /// Adds a server for which the caller's token was issued, by its URL. See [`Bearer::audience`](super::Bearer::audience).
+    /// Adds the URL of a server for which the caller's token is valid. See [`Bearer::audience`](super::Bearer::audience).
     pub fn with_audience(mut self, url: impl Into<String>) -> Self {
         Arc::make_mut(&mut self.inner).audience.push(url.into());
         self

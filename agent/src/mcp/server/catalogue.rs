@@ -47,7 +47,7 @@ impl ToolCatalogue {
         self.tools.get(at)
     }
 
-    /// Returns whether any tool has a parameter that is also sent in a header. `rmcp` compares the header with the argument.
+    /// Returns whether any tool has a parameter that clients also send in a header. `rmcp` compares the two values.
     pub(super) fn has_header_parameters(&self) -> bool {
         self.has_header_parameters
     }
@@ -176,13 +176,13 @@ fn invalid(definition: &ToolDefinition, reason: impl Into<String>) -> InvalidToo
 
 #[derive(Clone)]
 struct ServedTools {
-    /// The tools with the options of the server. They have no state, because sets with the same tools may have different states. `None` if
-    /// the server has no options to add.
+    /// The tools with the server's options, or `None` if the server adds no options. The state of a set is added later, because sets with
+    /// the same tools may have different state.
     tools: Option<Registry>,
     catalogue: Arc<ToolCatalogue>,
 }
 
-/// A cache of the most recently used sets of tools. Its key is the address of the list of definitions.
+/// A cache of the most recently used sets of tools, by the address of their list of definitions.
 #[derive(Default)]
 pub(super) struct CatalogueCache {
     /// The default options for the arguments of all tools.

@@ -23,8 +23,7 @@ pub(super) struct ProtocolHandler {
     pub(super) admitted: Option<Arc<AdmittedRequest>>,
 }
 
-/// The supported methods. `rmcp` passes a request whose parameters it cannot parse to `on_custom_request`, like a request with an unknown
-/// method.
+/// The supported methods. `rmcp` passes a request with invalid parameters to `on_custom_request`, like a request with an unknown method.
 const METHODS: [&str; 6] =
     ["initialize", "ping", "server/discover", "subscriptions/listen", "tools/call", "tools/list"];
 /// The number of methods that exist only in the older protocol versions. These methods come first in [`METHODS`].
@@ -109,7 +108,7 @@ impl ServerHandler for ProtocolHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        // Over HTTP, no connection stays open over which the server could ask questions.
+        // Over HTTP, there is no connection on which the server could ask questions.
         let connection = self.admitted.is_none().then(|| context.peer.clone());
         let info = Arc::new(RequestInfo::of(RequestOrigin::Protocol(context)));
         self.answer(&request.name, info, connection).await

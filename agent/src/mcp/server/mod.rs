@@ -265,10 +265,10 @@ impl McpServer {
         self
     }
 
-    /// Sets a function that links a call with the trace of its client. The function is called for each call with a valid `traceparent`. Its
-    /// argument contains the valid values that the client sent: `traceparent`, `tracestate` and `baggage` of W3C Trace Context and Baggage.
-    /// The current span is `mcp.call`, which surrounds the call. With `tracing-opentelemetry`, the context that a propagator extracts from
-    /// the map is set as the parent of this span. Without this function, calls have no span, and trace contexts of clients are ignored.
+    /// Sets a function that links a call with the trace of its client. The function runs in the span `mcp.call` of each call with a valid
+    /// `traceparent`. Its argument contains the valid values of `traceparent`, `tracestate` and `baggage` (W3C Trace Context and Baggage).
+    /// With `tracing-opentelemetry`, a propagator extracts the context from the map, and the function sets the context as the parent of
+    /// the current span. Without this function, calls have no span, and trace contexts of clients are ignored.
     ///
     /// ```
     /// use agent::mcp::McpServer;

@@ -38,8 +38,8 @@ impl McpServer {
         self
     }
 
-    /// Sets the maximum time to receive the body of a request, and over connections of [`serve`](Self::serve) and [`bind`](Self::bind) also
-    /// its head. Default: 10 s each.
+    /// Sets the maximum time to receive the body of a request. Connections of [`serve`](Self::serve) and [`bind`](Self::bind) have the
+    /// same limit for the head. Default: 10 s.
     pub fn receive_timeout(mut self, time: Duration) -> Self {
         self.limits.receive = time;
         self
@@ -120,7 +120,7 @@ impl McpServer {
         self
     }
 
-    /// Sets the maximum number of open streams of one authenticated caller that listen for changes of the tools. Default: 4.
+    /// Sets the limit of [`max_listeners`](Self::max_listeners) for each authenticated caller. Default: 4.
     pub fn max_listeners_per_caller(mut self, count: usize) -> Self {
         self.limits.listeners_per_caller = count;
         self

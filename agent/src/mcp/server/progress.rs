@@ -59,8 +59,8 @@ impl ProgressQueue {
         self.changed.notify_one();
     }
 
-    /// Puts a message back into the queue, unless the queue contains newer messages. Only the sending task calls this function, so the task
-    /// is not woken.
+    /// Puts a message back into the queue, unless the queue contains newer messages. The sending task calls this function, so it needs no
+    /// notification.
     fn put_back(&self, progress: Progress) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.is_empty() {
@@ -125,8 +125,7 @@ async fn send_all(queue: Arc<ProgressQueue>, target: ProgressTarget, token: Prog
             queue.changed.notified().await;
             continue;
         };
-        // After the end of the call, messages do not wait for the rate limit. At most one message exceeds the limit: if the limit is
-        // spent, `newest` returns only the newest message and drops the others.
+        // After the end of the call, messages do not wait. If the limit is spent, `newest` has returned the only message that is left.
         if !is_over && let Some(until) = rate.wait() {
             tokio::select! {
                 () = sleep_until(until) => {}

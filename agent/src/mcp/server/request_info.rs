@@ -110,8 +110,7 @@ impl RequestInfo {
         }))
     }
 
-    /// Completes when the client cancels the request. Over HTTP, it completes only when the client disconnects, because `RunningCalls`
-    /// receives cancellations by notification.
+    /// Completes when the client cancels the request; over HTTP, only when it disconnects. `RunningCalls` handles cancel notifications.
     pub(super) async fn cancelled(&self) {
         match &self.origin {
             RequestOrigin::Protocol(context) => context.ct.cancelled().await,

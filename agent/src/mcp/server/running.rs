@@ -55,8 +55,8 @@ pub(super) struct RunningCalls {
 }
 
 impl RunningCalls {
-    /// Makes a call cancellable until the guard is dropped. If the session already has a running call with this id, which the protocol
-    /// forbids, only the first call can be cancelled.
+    /// Makes a call cancellable until the guard is dropped. If several calls of the session have one id, which the protocol forbids, only
+    /// the first can be cancelled.
     pub(super) fn enter(
         self: &Arc<Self>,
         caller: &Caller,

@@ -188,8 +188,7 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> LineTransport<I, O> {
     }
 }
 
-/// A guard that ends the connection when it is dropped, unless its field is `None`. A write that fails or is cancelled may have written
-/// only a part of a line.
+/// Ends the connection when a write fails or is cancelled, because the last line may be cut. A complete write sets the field to `None`.
 struct CutLine<'o>(Option<&'o CancelToken>);
 
 impl Drop for CutLine<'_> {

@@ -35,7 +35,7 @@ pub struct ViewChange {
     pub(super) at: usize,
     /// A hash of the first `at` messages. The change is ignored in a conversation that begins with other messages.
     pub(super) covers: String,
-    /// The length of the conversation when the change was made. The replies until then were made from an earlier view.
+    /// The length of the conversation when the change was made. Replies before that did not see the change.
     pub(crate) made_at: usize,
     #[serde(flatten)]
     pub(super) kind: ViewChangeKind,
@@ -81,8 +81,8 @@ pub(super) enum ViewChangeKind {
         /// If one of the results cannot be replaced, the whole change is refused.
         results: Vec<ClearedResult>,
     },
-    /// The messages before `at` are replaced by a summary, except pinned messages. If `at` is within a turn, the user message of this turn
-    /// also stays.
+    /// A summary replaces the messages before `at`, except pinned messages. If `at` is within a turn, the user message of the turn also
+    /// stays.
     Summary {
         text: String,
         /// The usage of the request for the summary.

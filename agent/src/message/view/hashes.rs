@@ -5,11 +5,10 @@ use std::sync::Arc;
 use super::super::by_role::Message;
 use super::super::content::Content;
 
-/// The hashes of the first message of a conversation, of its first two messages, and so on, up to the longest prefix that was needed.
+/// The hashes of the prefixes of a conversation: of its first message, of its first two messages, and so on.
 ///
-/// The hashes are the same in every process. They also stay the same when messages are stored and read again, because they cover only
-/// roles, texts, the names and ids of calls, and the positions of other parts. They do not cover arguments, which a store may withhold, or
-/// numbers, whose spelling a store may change.
+/// The hashes are the same in every process, and after messages were stored and read again. A store may withhold arguments and change the
+/// spelling of numbers, so the hashes cover neither.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PrefixHashes(Vec<u64>);
 

@@ -69,22 +69,19 @@ impl Conversation {
     /// # Ok::<(), agent::message::ViewError>(())
     /// ```
     ///
-    /// Each change is recorded as a [`ViewChange`], which is part of the JSON of the conversation. Every view can be sent, because a
-    /// change that would split a call from its result is refused. The conversation must be [sound](Self::is_sound), except that the calls
-    /// of its last reply may have no results yet. If a recorded change was made for other messages, or is not possible in this view, the
-    /// change is left out, with a warning in the log. If a stored conversation has a change of a kind that this version does not know, all
-    /// its changes are left out.
+    /// Each change is recorded as a [`ViewChange`] in the JSON of the conversation. A change that would split a call from its result is
+    /// refused, so every view can be sent. The conversation must be [sound](Self::is_sound), but the calls of its last reply may lack
+    /// results. A recorded change that does not fit the messages is left out, with a warning in the log. If this version does not know the
+    /// kind of a recorded change, all changes are left out.
     pub fn view(&self) -> MessageList {
         ConversationView::of(self).sent
     }
 
-    /// Replaces the messages before this index by a summary, in the view. Pinned messages stay, after the summary. If the cut is within a
-    /// turn, the message of the user that the turn answers stays, too. [`view`](Self::view) has an example.
+    /// Replaces the messages before the index `at` by a summary, in the view. Pinned messages stay, after the summary. If the cut is
+    /// within a turn, the user message of this turn stays, too. [`view`](Self::view) has an example.
     ///
     /// # Errors
-    /// Fails unless the message at this index is a user message or a reply. Also fails if the cut would split a call from its result or a
-    /// reply from its continuation. Also fails if no message before the cut is left to summarize, or if no message would be left after it.
-    /// [`cuts`](Self::cuts) returns the indices that are possible.
+    /// Fails unless [`cuts`](Self::cuts) contains `at`. For example, no cut may be between a call and its result.
     pub fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<(), ViewError> {
         self.change_view(|view| view.compact(at, summary))
     }
@@ -164,8 +161,8 @@ impl ConversationView {
         Self { recorded: changes.len(), ..Self::fold(conversation, changes.iter().cloned()) }
     }
 
-    /// Creates the view with these changes, oldest first. A change is left out, with a warning in the log, if it was made for other
-    /// messages, comes out of order or is not possible in this view.
+    /// Creates the view of a conversation with these changes, oldest first. A change that does not fit the messages or the order is left
+    /// out, with a warning in the log.
     pub(crate) fn fold(conversation: &Conversation, changes: impl IntoIterator<Item = ViewChange>) -> Self {
         let mut view = Self::default();
         view.extend(conversation.shared());
@@ -288,12 +285,12 @@ impl ConversationView {
         self.change(0, ViewChangeKind::Window { tokens }).ok()
     }
 
-    /// Returns the indices of the conversation before which [`compact`](Self::compact) may cut, in order.
+    /// Returns the indices of the messages before which [`compact`](Self::compact) may cut, in order.
     pub(crate) fn cuts(&self) -> Vec<usize> {
         let first = self.summarized();
         let mut open = 0_usize;
         let mut cuts = Vec::new();
-        // No call before `first` lacks its result, so the count starts there.
+        // All calls before `first` have their results, so the count starts there.
         for (at, message) in self.conversation.iter().enumerate().skip(first) {
             let is_start = matches!(&**message, Message::User(_) | Message::Assistant(_));
             if is_start && open == 0 && at > first && !self.continues_reply(at) {

@@ -126,9 +126,9 @@ impl Fallback {
         self
     }
 
-    /// Sets the maximum pause after a rate limit. If the provider asks to wait no longer than this, the same model is asked once more
-    /// after the pause. If the provider asks to wait longer, or names no time, the next model is asked at once. The last model that can be
-    /// asked is not asked again, because it makes its own retries. Default: 5 s.
+    /// Sets the maximum pause after a rate limit. If the provider asks for a pause of at most this length, the same model is asked once
+    /// more after the pause. Otherwise, the next model is asked at once. The last model is not asked again, because it makes its own
+    /// retries. Default: 5 s.
     ///
     /// ```
     /// use agent::model::Fallback;
@@ -183,7 +183,7 @@ impl Model for Fallback {
         self.models.iter().map(Model::context_window).min().flatten()
     }
 
-    /// Returns the smallest maximum length of a reply among the models, or `None` if the maximum of any model is unknown.
+    /// Returns the lowest of the models' maximum reply lengths, or `None` if one of them is unknown.
     fn max_output(&self) -> Option<u64> {
         self.models.iter().map(Model::max_output).min().flatten()
     }
@@ -261,7 +261,7 @@ impl Breakers {
     }
 }
 
-/// A request that a breaker admitted. If this value is dropped before the request has a result, another probe may follow.
+/// A request that a breaker admitted. After a probe is dropped without a result, another probe may follow.
 struct Admission {
     breakers: Breakers,
     index: usize,

@@ -11,8 +11,7 @@ const FIELD: &str = "fallback";
 /// The kind of an attempt that was not made, because the breaker of the model was open.
 pub(super) const BREAKER_OPEN: &str = "breaker_open";
 
-/// The record of a [`Fallback`](super::Fallback) in a reply. A reply of the first model that is asked has no record, unless another model
-/// gave the previous reply.
+/// The data that a [`Fallback`](super::Fallback) adds to a reply: failed attempts, and a change of the model since the previous reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct FallbackRecord {

@@ -51,7 +51,7 @@ struct OpenReply {
     admission: Admission,
     started: Duration,
     sent: MessageList,
-    /// Whether a rate limit ends this attempt at once, because the model makes its own retries or is already asked for the second time.
+    /// Whether a rate limit ends this attempt without a retry: the model makes its own retries, or this is already the second try.
     is_final: bool,
 }
 
@@ -183,7 +183,7 @@ impl FallbackEvents {
         }
         self.attempts.push(self.attempt(&reply, &error));
         let own = self.attempts.len() - 1;
-        // A fallback within this fallback records its attempts in its reply, except the attempt that had this error.
+        // If the model is itself a fallback, its reply lists its attempts before this error.
         self.attempts.extend(ModelAttempt::before(reply.reply.partial()));
         if !self.fallback.kinds.contains(&error.kind()) {
             return Err(self.failed(error, own));
@@ -239,8 +239,8 @@ impl FallbackEvents {
         }
     }
 
-    /// Returns `error` with a text that also names the other models that failed or were skipped. The result is retryable if any of the
-    /// errors is. `own` is the index of the attempt that had `error`. Also sets `author`, with a record of the other attempts.
+    /// Adds the other models that failed or were skipped to the text of `error`. The result is retryable if any error is. `own` is the
+    /// index of the attempt that had `error`. Also records the other attempts in `author`.
     fn failed(&self, error: ModelError, own: usize) -> ModelError {
         let others = self.attempts.iter().enumerate().filter(|(at, _)| *at != own);
         let attempts = others.map(|(_, attempt)| attempt.clone()).collect();

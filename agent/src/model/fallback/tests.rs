@@ -92,8 +92,7 @@ fn now<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Returns the events of a reply with all data that could get lost when the events are passed on: signatures, a call, state of the
-/// message.
+/// Returns the events of a reply with signatures, a call and provider state, which must not get lost.
 fn events(name: &str) -> Vec<E> {
     let signed = Part::thinking("hm").with_provider_data(ProviderData::new(name, "signature"));
     vec![

@@ -25,14 +25,14 @@ use crate::tool::executor::Executor;
 
 /// The error code of a request that was not sent because of these limits.
 const LOCAL_LIMIT: &str = "local_limit";
-/// Maximum number of tokens that are reserved for a reply. A request with a lower `max_tokens` reserves that number.
+/// Maximum number of tokens that are reserved for a reply. A lower `max_tokens` of the request is reserved instead.
 const MAX_REPLY: u64 = 4_096;
 
 /// Limits of the requests to a model, for [`Model::limited`]. Every limit that is set must admit a request.
 ///
-/// Requests are sent in the order in which they were made. A cancelled request leaves the queue. A failed request without usage counts its
-/// estimated input. A request that the provider rejected with a rate limit counts no tokens. No other request is then sent for the time
-/// that the provider asks to wait. Limits apply to one process. A request counts once, also if a provider's client retries it.
+/// Limits apply to one process. Requests are sent in the order in which they were made. A request counts once, also if a provider's client
+/// retries it. A failed request without usage counts its estimated input. If the provider rejects a request with a rate limit, the request
+/// counts no tokens, and no other request is sent for the time that the provider asks to wait.
 ///
 /// A provider may report how much of its own limits remains, in headers of a response such as `x-ratelimit-remaining-requests` or
 /// `anthropic-ratelimit-tokens-remaining`. A reported limit applies in addition to these limits, until the provider has refilled it
@@ -83,9 +83,9 @@ impl RateLimits {
         self
     }
 
-    /// Sets the maximum number of tokens that are used in any 60 seconds. Before a request is sent, its input is
-    /// [estimated](super::ContextReport::of), and at most 4,096 tokens are added for the reply. The usage of the reply later replaces this
-    /// sum. A request with more tokens than the limit is sent alone.
+    /// Sets the maximum number of tokens in any 60 seconds. A request first counts as its [estimated](super::ContextReport::of) input and
+    /// at most 4,096 tokens for the reply. Later, the usage of the reply replaces this sum. A request with more tokens than the limit is
+    /// sent alone.
     pub fn tokens_per_minute(mut self, tokens: u64) -> Self {
         self.tokens = Some(tokens);
         self
@@ -222,7 +222,7 @@ impl<M: fmt::Debug> fmt::Debug for LimitedModel<M> {
     }
 }
 
-/// The events of a reply that is requested once the limits admit the request.
+/// The events of a reply. The request is sent once the limits allow.
 struct LimitedEvents {
     limiter: Arc<Limiter>,
     phase: LimitedPhase,

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The amounts of a request, in this order: 1 for the request itself, all its tokens, the tokens of its input, the tokens of its reply.
+/// The amounts of a request, in this order: requests (always 1), all tokens, input tokens, reply tokens.
 pub(super) type Need = [u64; 4];
 
 /// The remaining amounts that a response reports, in the order of [`Need`].
@@ -45,7 +45,7 @@ impl fmt::Debug for QuotaListener {
     }
 }
 
-/// The newest report of each amount, and the requests that the provider may not have counted in the next report.
+/// The newest report of each limit, and the requests that the next report may not count yet.
 #[derive(Debug, Default)]
 pub(super) struct ReportedQuota {
     reports: [Option<QuotaReport>; 4],
@@ -59,8 +59,8 @@ struct QuotaReport {
     request: u64,
     at: Duration,
     quota: QuotaLeft,
-    /// The amount that the provider may not have counted in the report: the needs of requests whose responses had not begun when the
-    /// report arrived, and of requests that were admitted later.
+    /// The amount that the report may not include: the needs of requests that were admitted later, or whose responses had not begun when
+    /// the report arrived.
     taken: u64,
 }
 
@@ -99,9 +99,8 @@ impl ReportedQuota {
         self.unreported.remove(&request);
     }
 
-    /// Records the quota that the response to a request reports. Requests whose responses have not begun are subtracted, because the
-    /// provider may not have counted them. A report from a later request stays if it leaves less and its limit is not completely
-    /// refilled.
+    /// Records the quota that a response reports. Requests without a response are subtracted, because the provider may not have counted
+    /// them. A lower report of a later request is kept until its limit is refilled.
     pub(super) fn record(&mut self, now: Duration, request: u64, quota: ProviderQuota) {
         self.unreported.remove(&request);
         for (kind, (slot, quota)) in self.reports.iter_mut().zip(quota.left).enumerate() {

@@ -107,8 +107,7 @@ fn sixty_four_requests_never_exceed_the_requests_per_minute_and_keep_their_order
 
 #[test]
 fn tokens_are_taken_before_the_request_and_corrected_after_it() {
-    // Each request is estimated at 113 tokens: 13 for the request and 100 for its reply. It then uses 15 + 5. So five requests are
-    // admitted. By the estimate alone, only one would be.
+    // Each request is estimated at 13 tokens plus 100 for its reply, but uses 15 + 5. The estimates alone would admit only one request.
     let clock = TestClock::default();
     let (model, times) = noting(&clock, Usage::new(15, 5));
     let limits = RateLimits::new().tokens_per_minute(200).max_wait(Duration::ZERO);

@@ -140,7 +140,7 @@ pub(super) struct QueuePlace {
     /// The time at which the request entered the queue.
     began: Option<Duration>,
     sleep: Option<(Duration, BoxFuture<'static, ()>)>,
-    /// The limit that the request waits for, once it has to wait.
+    /// The limit that the request waits for, if it waits.
     awaited: Option<&'static str>,
     notices: RequestNotices,
 }
@@ -258,8 +258,8 @@ impl Permit {
         state.wake_first();
     }
 
-    /// Returns the listener for the quota that the response to this request reports. `outer` is the listener of a second limiter that
-    /// wraps this one.
+    /// Returns the listener for the quota in the response to this request. The listener then notifies `outer`, the listener of a limiter
+    /// around this one.
     pub(super) fn quota_listener(&self, outer: Option<QuotaListener>) -> QuotaListener {
         let (limiter, id) = (self.limiter.clone(), self.id);
         QuotaListener::new(move |quota| {

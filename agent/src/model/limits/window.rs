@@ -11,7 +11,7 @@ const SLOT: u64 = 100;
 #[derive(Debug)]
 pub(super) struct MinuteWindow {
     limit: u64,
-    /// Each slot with an amount, oldest first: the number of the slot, which is the time divided by [`SLOT`], and the amount.
+    /// The number and the amount of each slot, oldest first. The number is the time divided by [`SLOT`].
     slots: VecDeque<(u64, u64)>,
     sum: u64,
 }

@@ -249,7 +249,7 @@ impl ScriptedReply {
     }
 
     pub(super) fn play(self, chunks: Chunks) -> ReplyEvents {
-        // The capacity is enough for short parts: a start, two deltas and an end for each, and the usage and the end of the reply.
+        // The capacity is enough for short parts, each with a start, two deltas and an end, and for the usage and the end of the reply.
         let mut events = VecDeque::with_capacity(4 * self.parts.len() + 2);
         for (content_index, part) in self.parts.into_iter().enumerate() {
             play_part(content_index, part, chunks, &mut events);

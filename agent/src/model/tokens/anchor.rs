@@ -32,7 +32,7 @@ const MIN_INCREMENT: u64 = 64;
 const MAX_INCREMENTS: usize = 8;
 /// The number of newest messages in which anchors are searched, so that the work does not grow with the conversation.
 const MAX_SCANNED: usize = 256;
-/// The minimum error with an anchor, and the error without an anchor, in percent.
+/// The minimum error of an estimate with an anchor, in percent.
 const MIN_ERROR: u64 = 10;
 const ERROR_WITHOUT_ANCHOR: u64 = 35;
 
@@ -49,7 +49,7 @@ pub(super) struct TokenAnchor {
 }
 
 impl TokenAnchor {
-    /// Adds the change in size of tools and system prompt since the reply, if their size was recorded.
+    /// Adds the growth of tools and system prompt since the reply.
     fn with_frame(&self, tokens: u64, frame: impl FnOnce() -> u64) -> u64 {
         match self.frame {
             Some(before) => tokens.saturating_add(frame()).saturating_sub(before),
@@ -58,7 +58,7 @@ impl TokenAnchor {
     }
 }
 
-/// The growth of a conversation between two anchors, in tokens: `actual` is the provider's count, and `raw` the uncorrected estimate.
+/// The growth of a conversation between two `TokenAnchor`s. `actual` is the provider's count, and `raw` the uncorrected estimate.
 struct TokenIncrement {
     actual: u64,
     raw: u64,
@@ -66,8 +66,8 @@ struct TokenIncrement {
     input: u64,
 }
 
-/// Estimates the tokens of a request with these messages. `frame` returns the tokens of the request that are not in messages. If the
-/// newest anchor did not record this number, it is assumed to be unchanged since then.
+/// Estimates the tokens of a request with these messages. `frame` counts the tokens that are not in messages. If the newest anchor has no
+/// such count, these tokens are assumed to be unchanged since then.
 pub(super) fn estimate(
     messages: &[Arc<Message>],
     info: &ModelInfo,
@@ -85,8 +85,8 @@ pub(super) fn estimate(
     TokenEstimate { tokens, error: share(tokens, error), is_anchored: true }
 }
 
-/// Estimates like [`estimate`], for the messages of a view. If the view was changed after the newest anchor, the change in size corrects
-/// the anchor's count.
+/// Estimates the messages of a view like [`estimate`]. If the view has changed since the newest anchor, its change in size is added to the
+/// anchor's count.
 pub(super) fn estimate_view(
     view: &ConversationView,
     info: &ModelInfo,
@@ -131,7 +131,7 @@ pub(super) fn anchors(messages: &[Arc<Message>], info: &ModelInfo) -> Vec<TokenA
     anchors
 }
 
-/// Returns the number of output tokens that are not sent again with the reply: reasoning that the reply does not contain.
+/// Returns the number of reasoning tokens if the reply lacks the reasoning itself. Such reasoning is not sent again.
 fn dropped(reply: &AssistantMessage) -> u64 {
     let has_thinking = reply.content.iter().any(|part| {
         matches!(part.content, Content::Thinking { .. } | Content::Opaque(_)) || part.provider_data.is_some()
@@ -149,7 +149,7 @@ pub(super) fn correction(
         let [before, after] = pair else { return None };
         let raw = size.messages(messages.get(before.at + 1..after.at)?);
         let (less, more) = before.frame.zip(after.frame).unwrap_or_default();
-        // If the count decreased, messages were replaced or removed between the two anchors, so the pair is skipped.
+        // A pair with fewer tokens after it is skipped, because messages were replaced or removed in between.
         let actual = after.input.saturating_add(less).checked_sub(before.known.saturating_add(more))?;
         (raw >= MIN_INCREMENT).then_some(TokenIncrement { actual, raw, input: after.input })
     });

@@ -49,8 +49,8 @@ fn after_ascii(text: &str) -> &str {
     rest.trim_start_matches(|character: char| character.is_ascii())
 }
 
-/// Returns the total length of the sequences of at least [`MIN_RUN`] base64 characters. A sequence of this length always contains a
-/// position that is a multiple of [`MIN_RUN`]. So only these positions are tested, and their neighbors if the test succeeds.
+/// Returns the total length of the sequences of at least [`MIN_RUN`] base64 characters. Every such sequence contains a position that is a
+/// multiple of [`MIN_RUN`], so only these positions are searched.
 fn encoded_bytes(text: &[u8]) -> usize {
     let is_encoded = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
     let (mut sum, mut at) = (0, 0);

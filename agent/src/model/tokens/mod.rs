@@ -65,7 +65,7 @@ impl<F: Fn(&str) -> u64 + Send + Sync> TokenCounter for CountWith<F> {
     }
 }
 
-/// The tokens of a message, of a tool and of a request, in addition to their contents.
+/// The tokens that each message, tool and request adds to its content.
 pub(super) const MESSAGE: u64 = 4;
 pub(super) const TOOL: u64 = 12;
 pub(super) const REQUEST: u64 = 8;
@@ -141,11 +141,11 @@ impl SizeCounter<'_> {
 }
 
 impl ModelRequest {
-    /// Estimates the number of input tokens that the request will have at this model.
+    /// Estimates the number of input tokens of the request, if it is sent to this model.
     ///
-    /// The estimate starts from the newest reply of this model that reports its usage: only the messages after this reply are estimated.
-    /// Tools and system prompt are assumed to be unchanged since this reply, unless the reply records their size. Tools that the provider
-    /// runs are not counted.
+    /// The estimate starts from the usage in the model's newest reply, so only the messages after this reply are estimated. Tools and
+    /// system prompt are assumed to be unchanged since then, unless the reply records their size. Tools that the provider runs are not
+    /// counted.
     pub(crate) fn estimate_tokens(&self, info: &ModelInfo, counter: &dyn TokenCounter) -> TokenEstimate {
         let size = SizeCounter { counter, api: &info.api };
         anchor::estimate(&self.messages, info, size, || size.frame(self, &self.tools))

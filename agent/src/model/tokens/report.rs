@@ -49,8 +49,8 @@ pub struct ContextReport {
     pub usable: Option<u64>,
     /// The estimated tokens of the request.
     pub used: u64,
-    /// The possible error of the estimate, in tokens. Without a reply that corrects the estimate, it is 35 % of the estimate. With such a
-    /// reply, it is 10 % of the estimate, or more if earlier estimates in this conversation had a larger error.
+    /// The possible error of the estimate, in tokens: 35 % of the estimate. If the usage of a reply corrects the estimate, the error is 10
+    /// %, or more if earlier estimates in this conversation had a larger error.
     pub error: u64,
     /// Whether the usage of a reply corrects the estimate.
     pub is_anchored: bool,
@@ -233,10 +233,10 @@ impl ContextReport {
     /// Tokens are estimated from bytes. A token is 4 bytes of ASCII text, 3 bytes of other text, 2 bytes of encoded data, or 5 bytes of
     /// JSON. A Chinese, Japanese or Korean character counts 1.1 tokens.
     ///
-    /// If replies of this model report their usage, only the messages after the newest of these replies are estimated. The usage of the
-    /// earlier replies corrects the estimate. Tools and system prompt are assumed to be unchanged since the newest of these replies,
-    /// unless the reply records their size, as replies of [managed](crate::AssistantBuilder::manage_context) runs do. Tools that the
-    /// provider runs are not counted. The result depends only on the arguments.
+    /// If a reply of this model reports its usage, only the messages after the newest such reply are estimated. The usage of earlier
+    /// replies corrects the estimate. Tools and system prompt count as unchanged since the newest such reply, unless the reply records
+    /// their size. Replies of runs with a [managed context](crate::AssistantBuilder::manage_context) do so. Tools that the provider runs
+    /// are not counted. The result depends only on the arguments.
     ///
     /// ```
     /// use agent::message::{AssistantMessage, Message, Usage};
@@ -313,7 +313,7 @@ impl ContextReport {
         let raw = sums.values().map(|(tokens, _)| *tokens).fold(0, u64::saturating_add);
         let scaled = scale(raw, factor);
         let all = scaled.saturating_add(scale(framing, factor));
-        // If the sum of all sources exceeds the total, each source gets its share of the total.
+        // If the sources add up to more than the total, each source gets its share of the total.
         let (total, of) = if all > used { (used, raw.saturating_add(framing)) } else { (scaled, raw) };
         let mut left = used;
         let mut parts: Vec<ContextPart> = Vec::with_capacity(sums.len() + 1);

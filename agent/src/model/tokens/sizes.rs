@@ -14,8 +14,8 @@ use crate::message::{Content, Message};
 
 /// Maximum number of message sizes that the process keeps.
 const MAX_SIZES: usize = 1 << 16;
-/// The number of entries at which entries of dropped messages are first removed. Later, they are removed whenever the number of entries
-/// has doubled.
+/// The number of entries at which the table is first cleaned of dropped messages. It is cleaned again whenever the number of entries has
+/// doubled.
 const MIN_SIZES: usize = 1 << 10;
 
 /// The size of a message: the number of tokens and the number of parts, each for thinking, for media, and for all other parts.

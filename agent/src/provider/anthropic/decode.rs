@@ -473,8 +473,8 @@ fn stop_reason(word: Option<&str>) -> StopReason {
 }
 
 /// Converts token counts. Anthropic counts cached input separately; in the result, `input` includes cached input. A reply may take several
-/// requests at the provider, for example because of a compaction. In that case `iterations` lists the counts of each request, the other
-/// counts are those of the last request, and the result is the sum of all requests.
+/// requests at the provider, for example because of a compaction. `iterations` then lists the counts of each request, and the result is
+/// their sum.
 fn usage(raw: &JsonObject) -> Usage {
     let last = counts(raw);
     let mut usage = last.clone();

@@ -146,8 +146,8 @@ impl Encoder<'_> {
         Ok((body, betas))
     }
 
-    /// Returns the maximum number of cache marks in the messages. The marks of the whole request, the tools and the system prompt are
-    /// always kept. If too many marks are in the messages, the last ones are kept, because a mark covers everything before it.
+    /// Returns the maximum number of cache marks in the messages. All other marks, such as the mark of the tools, are kept. If the
+    /// messages have too many marks, the last ones are kept, because a mark covers everything before it.
     fn max_marks_of_messages(&self) -> usize {
         let request = self.request;
         let has_system = request.system.as_deref().is_some_and(|text| !text.is_empty());
@@ -169,9 +169,8 @@ impl Encoder<'_> {
         own.find_map(|data| data.data.get("container")?.get("id"))
     }
 
-    /// Writes the sampling settings that Anthropic does not reject with status 400. It rejects both settings from API version `2026-10-21`
-    /// on, together with thinking, and for models from 4.7. Models 4.5 and 4.6 reject `top_p` together with `temperature`, so `top_p` is
-    /// left out.
+    /// Writes the sampling settings that Anthropic accepts. Anthropic rejects both settings with thinking, for models from 4.7, and from
+    /// API version `2026-10-21` on. Models 4.5 and 4.6 accept only one of the settings, so `top_p` is left out.
     fn sampling(&self, settings: &ThinkingSettings, body: &mut BodyFields) {
         let thinks = settings.thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
         let values = [("temperature", self.request.temperature), ("top_p", self.request.top_p)];
@@ -317,8 +316,8 @@ impl Encoder<'_> {
         Ok(list.finish())
     }
 
-    /// Writes the turns from [`WireList::start`] on. The text of the turns before this position is reused from the last request. Returns
-    /// `false` if the end of this text must be written again.
+    /// Writes the turns from [`WireList::start`] on, after the text that is reused from the last request. Returns `false` if the last
+    /// message of this text must be written again.
     fn push_turns(&self, ids: &CallIds, list: &mut WireList<'_>) -> Result<bool, ModelError> {
         let messages = &self.request.messages;
         // Anthropic requires that a request begins with a message of the user, so one is put before a reply at the beginning. A parsed
@@ -379,8 +378,8 @@ impl Encoder<'_> {
         Ok(true)
     }
 
-    /// Writes the most frequent turns without building a [`Value`]: an input or a result with a single text, and a reply that is a single
-    /// text or ends with a call. Returns `false`, and writes nothing, in all other cases.
+    /// Writes a turn of a frequent form, such as a single text, without building a [`Value`]. Returns `false`, and writes nothing, for any
+    /// other turn.
     fn push_plain(&self, turn: &WireTurn<'_>, ids: &CallIds, list: &mut WireList<'_>) -> bool {
         let provider = self.model.provider.as_str();
         if turn.data.is_some() {

@@ -99,7 +99,7 @@ impl AnthropicMessages {
         self
     }
 
-    /// Compares the versions as texts, because versions are dates in the form `YYYY-MM-DD`.
+    /// Returns whether the version, a date, is at least [`STRICTER_SINCE`].
     fn is_stricter(&self) -> bool {
         *self.version >= *STRICTER_SINCE
     }

@@ -35,10 +35,9 @@ use crate::args::did_you_mean;
 /// ```
 ///
 /// # Names
-/// A model is named `provider/model`. The name of a provider alone means its default model: the model that was
-/// [set](ProviderEntry::with_default_model), or that an environment variable names (`OPENAI_DEFAULT_MODEL` for the provider with the key
-/// `OPENAI_API_KEY`, and so on for each provider). `OPENAI_BASE_URL` sets the address, unless the model's [settings](Self::configure) or
-/// its builder do.
+/// A model is named `provider/model`. The name of a provider alone means its default model, which [`ProviderEntry::with_default_model`] or
+/// an environment variable sets. For example, `OPENAI_DEFAULT_MODEL` and `OPENAI_BASE_URL` belong to the provider with the key
+/// `OPENAI_API_KEY`. The address in the variable is used unless the model's [settings](Self::configure) or its builder set one.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     providers: Vec<ProviderEntry>,
@@ -104,10 +103,10 @@ impl Catalogue {
         self.configure(settings.facts(facts))
     }
 
-    /// Sets the settings of a model that differ from those of its provider: the address, headers, key, protocol, capabilities, facts and
-    /// options of the builder. The builder's name must contain the provider and the model; its catalogue is ignored. The settings replace
-    /// earlier settings of this model; if the builder has no facts, earlier facts stay. A header replaces a header of the provider with the
-    /// same name. Settings of the builder that [`builder`](Self::builder) returns take precedence.
+    /// Configures one model differently from its provider, for example its address, headers, key and facts. The name of `model` must
+    /// contain the provider and the model; the catalogue of `model` is ignored. Earlier settings of this model are replaced, but earlier
+    /// facts stay if `model` has none. A header replaces the provider's header with the same name. Settings of the builder that
+    /// [`builder`](Self::builder) returns take precedence.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]

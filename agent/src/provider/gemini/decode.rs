@@ -35,7 +35,7 @@ pub(super) struct GeminiDecoder {
     call: Option<(usize, PartialArguments)>,
     message_data: JsonObject,
     usage: Option<Value>,
-    /// The usage of the latest chunk as JSON text. Empty unless this usage is newer than `usage`.
+    /// A usage that is newer than `usage`, as JSON text; empty if there is none.
     usage_text: String,
     finish: Option<String>,
     detail: Option<String>,
@@ -90,7 +90,7 @@ impl GeminiDecoder {
         let TextChunk { candidates: [Object(candidate)], usage_metadata, model_version, response_id } = chunk;
         let begins = !self.is_started && (has_text(response_id.as_ref()) || has_text(model_version.as_ref()));
         let usage = usage_metadata.map(RawValue::get);
-        // Usage is only parsed at the end of the reply, so `usage_text` only gets a text that is certain to parse.
+        // Usage is parsed only at the end of the reply, so its text is kept only if it is certain to parse.
         let is_usage = |usage: &str| usage.starts_with("{\"") && frequent::is_simple_json(usage);
         if begins || candidate.index != 0 || !usage.is_none_or(is_usage) {
             return false;
@@ -257,8 +257,7 @@ impl GeminiDecoder {
         }
     }
 
-    /// Ends the unfinished call, if there is one, although Gemini did not send the end of the call. The arguments are complete if their
-    /// last value is complete.
+    /// Ends a call whose end Gemini did not send. Its arguments are complete if their last value is complete.
     fn end_call(&mut self, out: &mut Vec<ModelEvent>) {
         let is_cut = self.call.as_ref().is_some_and(|(_, arguments)| arguments.is_open());
         self.emit_call(is_cut, out);

@@ -75,7 +75,7 @@ struct Encoder<'a> {
 /// The ids that Gemini gave its calls, by the ids that the conversation uses.
 struct GeminiIds<'a> {
     provider: &'a str,
-    /// The messages whose JSON text is reused from an earlier request. They are read only if a result's call is not in later messages.
+    /// The messages whose JSON text is reused from an earlier request. They are searched only for calls that later messages lack.
     before: &'a [Arc<Message>],
     ids: HashMap<&'a str, Option<&'a str>>,
     has_read_before: bool,
@@ -86,8 +86,7 @@ impl<'a> GeminiIds<'a> {
         Self { provider, before, ids: HashMap::new(), has_read_before: false }
     }
 
-    /// Adds the calls of a reply. A call may replace an earlier call with the same id: only ids that this library generated repeat, and
-    /// Gemini gave those calls no id.
+    /// Adds the calls of a reply. Only ids that this library generated can repeat, and Gemini gave no id to those calls.
     fn add(&mut self, reply: &'a AssistantMessage) {
         for part in &reply.content {
             let Content::ToolCall(call) = &part.content else { continue };
@@ -252,7 +251,7 @@ impl Encoder<'_> {
         some_text(&data.data, TOKEN)
     }
 
-    /// Returns the number of messages to send. A continuation token replaces the pieces of the paused reply at the end.
+    /// Returns the number of messages to send. With a continuation token, the pieces of the paused reply at the end are not sent.
     fn sent(&self) -> usize {
         let messages = &self.request.messages;
         if self.token().is_none() {
@@ -275,8 +274,8 @@ impl Encoder<'_> {
     /// the reused text has to change. The caller then rewinds the list and calls this function again.
     fn push_turns(&self, is_cached: bool, list: &mut WireList<'_>) -> Result<bool, ModelError> {
         let (messages, provider) = (&self.request.messages, self.model.provider.as_str());
-        // Gemini requires that a conversation begins with a message of the user, or with cached content. Only a parsed request that begins
-        // with the model is written back unchanged. Source: an error for a history that begins with a call,
+        // Gemini refuses a conversation that begins with the model, unless it follows cached content. A parsed request is still written
+        // back unchanged. Source: an error for a history that begins with a call,
         // https://github.com/google-gemini/gemini-cli/issues/11814.
         let needs_user = !is_cached && !is_assistant_first(messages, provider);
         let (from, unchanged) = (list.start(), CallIds::unchanged());

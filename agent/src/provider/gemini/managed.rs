@@ -8,8 +8,8 @@ use crate::model::{Capabilities, ManagedResult, ManagedTool, ModelError, ModelEr
 use crate::provider::managed::{ManagedCall, add_cited, add_generated_images, list, source, texts};
 use crate::provider::parts::{own_data, some_text, text};
 
-/// Sets the capabilities for the tools that Gemini runs, as far as the model's name tells. Before Gemini 3, a request has either functions
-/// or Gemini's tools, so earlier models have none of these capabilities. Image models have only image generation.
+/// Sets the capabilities for tools that Gemini runs, by the model's name. Models before Gemini 3 get none, because they cannot combine
+/// these tools with functions. Image models get only image generation.
 ///
 /// Source: Google's page on [combining tools](https://ai.google.dev/gemini-api/docs/tool-combination).
 pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities {

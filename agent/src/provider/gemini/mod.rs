@@ -61,8 +61,8 @@ mod tests;
 pub struct Gemini {
     /// The version of the API, the first segment of the path; empty if the base URL contains it.
     pub version: Cow<'static, str>,
-    /// Whether schemas are sent as `parameters` and `responseSchema`, a subset of `OpenAPI` 3.0, which older models need. By default
-    /// they are sent as `parametersJsonSchema` and `responseJsonSchema`.
+    /// Whether schemas are sent for older models: as `parameters` and `responseSchema`, in a subset of `OpenAPI` 3.0. The default fields
+    /// are `parametersJsonSchema` and `responseJsonSchema`.
     pub open_api_schemas: bool,
     /// Whether a stream may end without `finishReason`, for proxies that leave it out. A stream that ends early, without an error of the
     /// connection, then looks complete.
@@ -99,7 +99,7 @@ impl Gemini {
         self
     }
 
-    /// Sends schemas in the fields and the dialect of older models, a subset of `OpenAPI` 3.0.
+    /// Sends schemas for older models: as `parameters` and `responseSchema`, in a subset of `OpenAPI` 3.0.
     pub fn with_open_api_schemas(mut self) -> Self {
         self.open_api_schemas = true;
         self
@@ -148,8 +148,8 @@ impl Protocol for Gemini {
         encode::request(self, model, request)
     }
 
-    /// For Vertex AI, which has an empty `version`, the body contains only the fields whose tokens are counted. For the Gemini API, the
-    /// body contains the whole request in one field.
+    /// Encodes the request for a token count. For Vertex AI (empty `version`), the body has only the counted fields. For the Gemini API,
+    /// one field contains the whole request.
     fn encode_count(
         &self,
         model: &ModelInfo,

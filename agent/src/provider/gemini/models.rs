@@ -19,13 +19,11 @@ pub(super) fn is_image_model(model: &str) -> bool {
     model.contains("gemini") && model.contains("-image")
 }
 
-/// Returns `thinkingConfig` for a level, or `None` for models that do not think. A model whose name has no version is treated as one of the
-/// newest models.
+/// Returns `thinkingConfig` for a level, or `None` for models that do not think. A name without a version counts as the newest version.
 ///
-/// Source: Google's page on [thinking](https://ai.google.dev/gemini-api/docs/thinking). Gemini 3 and later have levels. All models have
-/// `LOW` and `HIGH`. All but Pro 3.0 have `MEDIUM`. Models other than Pro, before 3.7, have `MINIMAL` (according to `LiteLLM` 1.106.2).
-/// Gemini 2.5 has budgets: Pro accepts 128 to 32768 tokens and always thinks, Flash 0 to 24576, and Flash-Lite 512 to 24576, or 0 for no
-/// thinking.
+/// Source: Google's page on [thinking](https://ai.google.dev/gemini-api/docs/thinking). Gemini 2.5 has budgets in tokens: 128 to 32768 for
+/// Pro, 0 to 24576 for Flash, and 0 or 512 to 24576 for Flash-Lite. Gemini 3 and later have levels: `LOW`, `HIGH`, `MEDIUM` (not Pro 3.0),
+/// and `MINIMAL` (not Pro, and only before 3.7, according to `LiteLLM` 1.106.2).
 pub(super) fn thinking(model: &str, level: Thinking) -> Option<Value> {
     let thinks = model.contains("gemini") && !model.contains("-image") && !model.contains("-tts");
     let version = version(model).unwrap_or((u32::MAX, 0));

@@ -117,7 +117,7 @@ struct Reader<'a> {
     messages: Vec<Message>,
 }
 
-/// Returns the fields of a content that are needed to write the content back unchanged, except its parts and the usual role.
+/// Returns the fields of a content other than its parts and the usual role, to write the content back unchanged.
 fn other_fields(content: &Value, role: &str) -> JsonObject {
     let mut rest = content.as_object().cloned().unwrap_or_default();
     match rest.get("role") {
@@ -132,9 +132,8 @@ fn other_fields(content: &Value, role: &str) -> JsonObject {
     rest
 }
 
-/// Returns provider data that records which messages came from the same content. `rest` is `None` if the message belongs to the content of
-/// the previous message. Otherwise, `rest` has the other fields of the message's content. The encoder usually adds a result to the content
-/// of the previous result, so `joined` is recorded for every result.
+/// Returns provider data that says whether a message joins the content of the previous message. If so, `rest` is `None`. Otherwise, `rest`
+/// has the other fields of the content. For a result, `joined` is always recorded, because the encoder usually joins results.
 fn position_data(rest: Option<JsonObject>, is_result: bool) -> JsonObject {
     let mut data = JsonObject::new();
     if rest.is_none() || is_result {

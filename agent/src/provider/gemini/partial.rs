@@ -81,8 +81,8 @@ impl PartialArguments {
         }
     }
 
-    /// Returns whether a value can be set at its path, and counts the objects and lists that are created for it. If the value cannot be
-    /// set, the caller uses the whole path as a key, because no parameter has this name.
+    /// Returns whether a value can be set at its path, and counts the objects and lists that this creates. Otherwise, the caller uses the
+    /// whole path as a key, which is the name of no parameter.
     fn can_place(&mut self, steps: &[PathStep]) -> bool {
         let Some(missing) = count_missing(&self.root, steps) else { return false };
         let created = self.created + missing.saturating_sub(1);

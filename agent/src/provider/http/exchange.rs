@@ -190,8 +190,7 @@ impl Exchange {
         }
     }
 
-    /// Returns the phase after a failure. No further attempt is made if a retry cannot help, if content was read, or if an event was
-    /// returned.
+    /// Returns the phase after a failure. There is no retry after content was read or an event was returned.
     fn handle_failure(&mut self, error: ModelError) -> ExchangePhase {
         let error = match &self.shown.quotable {
             Some(request) => {

@@ -139,7 +139,7 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets the key or its source. By default, the key is that of the catalogue, or else the provider's environment variable is read.
+    /// Sets the key or its source. Default: the key of the catalogue, or else that in the provider's environment variable.
     pub fn key(mut self, key: impl Into<ApiKey>) -> Self {
         self.key = Some(key.into());
         self
@@ -193,8 +193,8 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets the capabilities of the model. By default they follow from the model's name. A model at [another address](Self::base_url) than
-    /// the provider's own is not assumed to follow a schema for its reply.
+    /// Sets the capabilities of the model. By default, they follow from the model's name. With another [address](Self::base_url) than the
+    /// provider's, the default has no schemas for replies.
     pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = Some(capabilities);
         self
@@ -371,7 +371,7 @@ impl ModelEndpoint {
             }
             let mut request = request.clone();
             request.messages = messages.into_iter().collect();
-            // The encoder already logged its warnings for the request that is sent, so the warnings of this second encoding are discarded.
+            // The encoder already logged its warnings when it encoded the real request, so they are not logged again.
             let encode = || self.protocol.encode(&self.info, &self.limited(with_edit_notes(&request)));
             let encoded = tracing::subscriber::with_default(NoSubscriber::new(), encode);
             encoded.ok().map(|http| http.text())
@@ -406,8 +406,7 @@ fn with_edit_notes(request: &ModelRequest) -> Cow<'_, ModelRequest> {
     Cow::Owned(request)
 }
 
-/// Joins plain texts into one text, separated by line breaks, because not every server accepts a list in a result. Other content is not
-/// changed.
+/// Joins a list of plain texts by line breaks, because not every server accepts a list in a result. Any other content stays unchanged.
 fn join_texts(content: Vec<Part>) -> Vec<Part> {
     let is_plain =
         |part: &Part| part.provider_data.is_none() && part.cache.is_none() && part.extra.is_empty();

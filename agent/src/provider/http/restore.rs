@@ -10,7 +10,7 @@ use crate::provider::tools::has_strict_tools;
 use crate::schema::{Dialect, render, restore_nulls};
 use crate::tool::dialect::tools_in_dialect;
 
-/// A filter of events that rewrites completed calls, and the completed answer, if their schemas are strict.
+/// A filter of events. It removes these nulls from complete calls and answers with strict schemas.
 pub(super) struct NullRestorer {
     dialect: Dialect,
     /// The compiled schemas of the tools that are sent with a strict schema.
@@ -48,8 +48,8 @@ impl NullRestorer {
         self.texts.clear();
     }
 
-    /// Adds the event to `out`. Before an event that ends a call or the answer, adds the rewritten call or answer as a
-    /// [`ModelEvent::Part`].
+    /// Adds the event to `out`. If the event ends a call or the answer, first adds a [`ModelEvent::Part`] with the rewritten call or
+    /// answer.
     pub(super) fn push(&mut self, event: ModelEvent, out: &mut impl Extend<ModelEvent>) {
         match &event {
             ModelEvent::ToolCallStart { content_index, id, name } => {

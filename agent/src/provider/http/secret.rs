@@ -49,8 +49,8 @@ type KeyCallback =
 /// The source of a request's key.
 ///
 /// A key is in no log, `Debug` text or URL. If a server repeats a key in a response, the key is masked in errors and in the reports to
-/// [`HttpOptions::on_traffic`](super::HttpOptions::on_traffic). Keys of fewer than eight characters, which local servers use (`x`, `none`),
-/// are not searched for in texts, but the headers that contain them are masked.
+/// [`HttpOptions::on_traffic`](super::HttpOptions::on_traffic). Keys of fewer than eight characters, which local servers use (`x`,
+/// `none`), are masked in headers, but not in texts.
 ///
 /// ```
 /// use agent::provider::http::ApiKey;

@@ -6,8 +6,8 @@ use crate::model::ModelErrorKind as K;
 use crate::provider::failure::{self, ErrorReport};
 use crate::provider::parts::some_text;
 
-/// Reads the report in a body of the form `{"error": {"message", "type", "param", "code"}}`. Other servers may send this object in a list,
-/// a string or a list as the error, a number as the code, or the message next to the error.
+/// Reads an error body of the form `{"error": {"message", "type", "param", "code"}}`. Also reads the forms of compatible servers, such as
+/// this object in a list, or a text as the error.
 pub(super) fn read_report(body: &Value) -> ErrorReport {
     let body = body.as_array().and_then(|list| list.first()).unwrap_or(body);
     let error = failure::find_error(body).unwrap_or(body);

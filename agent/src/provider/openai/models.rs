@@ -75,8 +75,8 @@ pub(super) fn can_search_in_chat(model: &str) -> bool {
     !is_openai(base_name(model)) || is_search_model(model)
 }
 
-/// Returns the effort for a level: the highest supported effort that is not above the level, or else the lowest supported effort. A level
-/// other than `none` gets at least the lowest effort with reasoning.
+/// Returns the highest supported effort that is not above a level, or else the lowest supported effort. Only the level `none` gives the
+/// effort `none`.
 ///
 /// Source: [OpenAI's guide to reasoning](https://platform.openai.com/docs/guides/reasoning), its model pages and `LiteLLM` 1.106.2. Most
 /// models support `low` to `high`. These models support more or less:

@@ -77,8 +77,8 @@ pub struct SseParser {
     stray: Option<StrayJson>,
 }
 
-/// JSON outside of events, in lines without `data:`. The depth of its brackets and the state of its strings show where the JSON ends, so
-/// that it is parsed only once.
+/// JSON outside of events, in lines without `data:`. Brackets and strings are counted to find the end of the JSON, so that it is parsed
+/// only once.
 #[derive(Debug, Default)]
 struct StrayJson {
     text: Vec<u8>,
@@ -170,15 +170,14 @@ impl SseParser {
         }
     }
 
-    /// Makes the parser pass on JSON outside of events, too, in one line or several lines. Some servers report errors in this form.
+    /// Passes on JSON outside of events, too. Some servers report errors in this form.
     #[cfg(feature = "http")]
     pub(super) fn with_stray_json(mut self) -> Self {
         self.stray = Some(StrayJson::default());
         self
     }
 
-    /// Sets the maximum length of the data of an event, and of a line that does not end in the chunk in which it begins, in bytes. Default:
-    /// [`MAX_EVENT`].
+    /// Sets the maximum length, in bytes, of the data of an event, and of a line that spans several chunks. Default: [`MAX_EVENT`].
     ///
     /// ```
     /// use agent::provider::sse::SseParser;
@@ -200,8 +199,8 @@ impl SseParser {
     /// Parses the next bytes and calls `on` for each event that they complete.
     ///
     /// # Errors
-    /// Fails when the data of an event, or a line that does not end in the chunk in which it begins, exceeds the maximum length. The parser
-    /// cannot be used after that.
+    /// Fails when the data of an event, or a line that spans several chunks, exceeds the maximum length. The parser cannot be used after
+    /// that.
     pub fn push(&mut self, chunk: &[u8], mut on: impl FnMut(SseEvent<'_>)) -> Result<(), ParseError> {
         let mut rest = chunk;
         if self.after_cr && !rest.is_empty() {
@@ -326,8 +325,8 @@ impl SseParser {
         Ok(())
     }
 
-    /// Adds a line of JSON outside of events. Complete JSON ends the current event and is then passed on as an event of its own. JSON that
-    /// is malformed or longer than [`MAX_STRAY`] is ignored.
+    /// Adds a line of JSON outside of events. Complete JSON ends the current event, and is passed on as a separate event. JSON that is
+    /// malformed or longer than [`MAX_STRAY`] is ignored.
     fn keep_stray(&mut self, line: &[u8], fields: &mut ChunkFields<'_>, on: &mut impl FnMut(SseEvent<'_>)) {
         let Some(mut stray) = self.stray.take() else { return };
         stray.push(line);

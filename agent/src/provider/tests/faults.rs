@@ -134,7 +134,7 @@ fn a_connection_that_breaks_at_any_byte_takes_nothing_that_came() {
                 }
             }
             if reason.is_connection() {
-                // A regular end at this byte gives the same events.
+                // A body that ends regularly at this byte gives the same events.
                 assert_eq!(handed_out(&*protocol, bytes, None).0, prefix, "{api} cut at {cut}");
             }
         }
@@ -230,7 +230,7 @@ fn bytes_that_are_no_text_are_errors_that_keep_what_came() {
             bytes[at] = 0xFF;
             let (partial, error) = read(&*protocol, "test", 200, &bytes);
             let Some(error) = error else {
-                // An invalid byte between events or in the name of a field only removes an event, or makes a line that is ignored.
+                // An invalid byte between events, or in the name of a field, is no error: the line or the event is ignored.
                 assert!("Hé".starts_with(&partial.text()), "{api} at {at}");
                 continue;
             };

@@ -1,4 +1,4 @@
-//! When a suspended run is resumed, its calls are checked again under the current rules before they run.
+//! Checks the calls of a resumed run again, under the current rules, before they run.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(crate) enum CheckedAgain {
     /// The call runs with other arguments, which need no approval.
     RunsWith(ToolArguments),
     /// The call waits for a decision, because its arguments differ from the approved ones, or because it now needs approval. `args` are
-    /// the arguments with which the call would run, and `checked` are these arguments after coercion.
+    /// the new arguments, and `checked` the same arguments after coercion.
     Asks { args: ToolArguments, checked: ToolArguments },
     /// The call does not run.
     Ends(Box<CallEnd>),
@@ -39,7 +39,7 @@ impl InProcessSteps {
         let mut asks = Vec::new();
         for (key, call) in calls {
             let Some(ready) = self.run.lock().ready_call(key.ord) else { continue };
-            // A call whose sub-agent continues was checked before the sub-agent began.
+            // The call was checked before its sub-agent began, and the sub-agent now continues.
             if self.continued.contains_key(&key.ord) {
                 continue;
             }
@@ -80,8 +80,8 @@ impl CheckedAgain {
 }
 
 impl Performer {
-    /// Compares the earlier decision on a call with a new check under the current rules. `call` has the arguments with which the call
-    /// would run. `asked` has the arguments that were checked again, which a decision set or the model sent.
+    /// Compares the earlier decision on a call with a new check under the current rules. The call would run with the arguments of `call`.
+    /// The new check was made on the arguments of `asked`, from the model or from a decision.
     pub(in crate::runtime) fn checked_again(
         &self,
         ready: &ReadyCall,
@@ -102,8 +102,8 @@ impl Performer {
                 return match (ready.is_approved, now.approval.is_some(), is_same) {
                     (true, _, true) | (false, false, true) => CheckedAgain::Runs,
                     (false, false, false) => CheckedAgain::RunsWith(args),
-                    // A decision counts only for the arguments that it was made on, so changed arguments need a new decision. A call
-                    // without a valid decision needs one if it needs approval under the current rules.
+                    // A decision counts only for its arguments, so changed arguments need a new decision. A call without a decision needs
+                    // one if the current rules require approval.
                     (true, _, false) | (false, true, _) => {
                         CheckedAgain::Asks { args, checked: ToolArguments::from(value(&valid)) }
                     }

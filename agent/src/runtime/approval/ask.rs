@@ -28,8 +28,8 @@ use crate::tool::secrets::SecretArguments;
 use crate::tool::value::Tool;
 
 impl InProcessSteps {
-    /// Asks the application's function whether calls may run. All decisions are `Later` if there is no function, or if one of its decisions
-    /// is `Later`. Returns an empty list if a steering message arrives before the function has decided: the calls are then skipped.
+    /// Asks the application's function whether calls may run. If there is no function, or if it decides `Later` on one call, all decisions
+    /// are `Later`. Returns an empty list if a steering message arrives first, because the calls are then skipped.
     pub(in crate::runtime) async fn decide(
         &mut self,
         requests: Vec<(StepKey, ApprovalRequest)>,
@@ -47,7 +47,7 @@ impl InProcessSteps {
                 match select(decided, pin!(assistant.steered())).await {
                     Either::Left((decisions, _)) => return Some(decisions),
                     Either::Right(((), _)) if assistant.is_steered() => return None,
-                    // The message that caused this notification has already left the queue, so the decisions are still needed.
+                    // The message has already left the queue, so the decisions are still needed.
                     Either::Right(((), open)) => decided = open,
                 }
             }
@@ -119,7 +119,7 @@ impl InProcessSteps {
             self.emit().await;
         }
         if !children.is_empty() {
-            // The budget of the tree of runs is created while the run still contains its children, so that it counts their usage.
+            // The budget must count the usage of the children, so it is created while the run still contains them.
             self.as_parent();
         }
         for (ord, resumption) in children {
@@ -137,7 +137,7 @@ impl InProcessSteps {
         Ok(())
     }
 
-    /// Ends a call whose sub-agent waits, because the tool is no longer an assistant.
+    /// Ends a call that waits for a sub-agent, because its tool no longer runs one.
     async fn end_gone(&mut self, ord: u32) -> Result<(), StepError> {
         let end = CallEnd::new(gone_child());
         if let Some(records) = self.records.clone() {
@@ -203,8 +203,8 @@ impl Performer {
         decided(&self.config, &self.context, request, decision)
     }
 
-    /// Asks the hooks about a decision that changed the arguments of its call. Returns the decision, or the end of the call if a hook
-    /// blocks the call or fails. Returns `None` if the run is stopped first.
+    /// Asks the hooks about a decision that changed the arguments of its call. If a hook blocks the call or fails, the decision contains
+    /// the end of the call. Returns `None` if the run is stopped first.
     pub(in crate::runtime) async fn ask_about_edit(
         &self,
         request: ApprovalRequest,
@@ -226,8 +226,8 @@ impl Performer {
     }
 }
 
-/// Converts a decision for the loop, and checks it against the current tools. If the call is allowed, but its tool has changed since the
-/// request was made, the call ends. Changed arguments are checked like arguments of the model.
+/// Converts a decision for the loop. An allowed call ends with an error if its tool has changed since the request. Arguments that a person
+/// changed are checked like arguments of the model.
 fn decided(
     config: &Config,
     context: &ToolContext,
@@ -281,8 +281,8 @@ fn decided(
     }
 }
 
-/// A call with arguments that a person changed, as the hooks receive it. The person has decided, so a hook can only block the call or fail.
-/// All other results of a hook are ignored.
+/// A call with arguments that a person changed, for the hooks. A hook can only block the call or fail. All other results are ignored,
+/// because the person has decided.
 struct EditedCall {
     tool: Option<Tool>,
     info: ToolCallInfo,
@@ -341,7 +341,7 @@ fn with_sent_secrets(
     remaining.map_or(Ok(edited), Err)
 }
 
-/// Restores the values of `sent` in `edited`, wherever the person left the value of `shown` unchanged.
+/// Replaces each value in `edited` that the person left as in `shown` by the value in `sent`.
 fn restore_unchanged(edited: &mut Value, shown: &Value, sent: &Value) {
     if edited == shown {
         edited.clone_from(sent);
@@ -355,7 +355,7 @@ fn restore_unchanged(edited: &mut Value, shown: &Value, sent: &Value) {
                 }
             }
         }
-        // Items have no names, so the secret of a changed or moved item is unknown. Only unchanged items are restored.
+        // Items have no names, so only items that are unchanged at their index are restored.
         (Value::Array(edited), Value::Array(shown), Value::Array(sent)) if edited.len() == shown.len() => {
             for ((value, shown), sent) in edited.iter_mut().zip(shown).zip(sent) {
                 if value == shown {

@@ -62,7 +62,7 @@ pub enum Decision {
     /// ([`Hooks::before_tool_call`](super::Hooks::before_tool_call)). The result shows the model that the arguments were changed.
     ///
     /// The request shows each secret as the marker `"[secret]"`. If the new arguments keep a marker, the marker is replaced by the secret
-    /// that the model sent. Within a list, only markers in unchanged items are replaced, and only if the number of items is the same. If a
+    /// that the model sent. In a list, a marker is replaced only if its item is unchanged, and the list has as many items as before. If a
     /// marker cannot be replaced, the call is refused, because the secret is unknown.
     AllowWith(Value),
     /// The call does not run. The model receives the reason.

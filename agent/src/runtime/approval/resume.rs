@@ -11,13 +11,12 @@ use crate::runtime::error::ResumeError;
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::question::{Question, QuestionInput, RecordedInput};
 
-/// The validated input of a resumed run. Decisions are in the order of the requests. Each `u32` is the position of a call (`ord`).
+/// The validated input of a resumed run, with decisions in the order of the requests. Each `u32` is the position of a call (`ord`).
 #[derive(Default)]
 pub(in crate::runtime) struct Resumption {
     pub(in crate::runtime) decided: Vec<(ApprovalRequest, Decision)>,
     pub(in crate::runtime) arrived: Vec<(u32, ToolOutcome)>,
-    /// The inputs to the questions of a call, in the order of the questions. If the list is empty, the application's function answers the
-    /// questions.
+    /// The inputs to the questions of a call, in order. For an empty list, the application's function answers the questions.
     pub(in crate::runtime) answered: Vec<(u32, Vec<QuestionInput>)>,
     /// The sub-agents that continue. All others keep waiting.
     pub(in crate::runtime) children: Vec<(u32, Resumption)>,
@@ -159,7 +158,7 @@ impl TreeInput {
         for (ord, path, child) in run.waiting_children(path) {
             let of_child = self.of_run(child, &path)?;
             let asks = self.can_ask && !child.approval_requests().is_empty();
-            // A child with no pending calls was working when the snapshot was made, so it continues without input.
+            // A child without pending calls was working when the run was stored, so the child continues without input.
             if asks || !of_child.is_empty() || child.pending().is_empty() {
                 resumption.children.push((ord, of_child));
             }
@@ -167,8 +166,8 @@ impl TreeInput {
         Ok(resumption)
     }
 
-    /// Returns the inputs to the questions of a call, or an empty list if the function of the application answers the questions. Returns
-    /// `None` if the call keeps waiting.
+    /// Returns the inputs to the questions of a call. The list is empty if a function of the application answers them. Returns `None` if
+    /// the call keeps waiting.
     fn inputs_of(&self, questions: &[Question]) -> Result<Option<Vec<QuestionInput>>, ResumeError> {
         let of_question = |question: &Question| {
             let mut inputs = self.inputs.iter().filter(|given| given.input != QuestionInput::Later);
@@ -217,7 +216,7 @@ impl Resumption {
     }
 }
 
-/// Returns whether a run can be resumed in `conversation`, which must be empty or equal to `of_run`, the conversation of the run.
+/// Returns whether `conversation` is empty, or equal to the conversation of the run.
 pub(in crate::runtime) fn can_resume_in(conversation: &Conversation, of_run: &Conversation) -> bool {
     let same = |(one, other): (&Arc<Message>, &Arc<Message>)| {
         // A loaded message may differ in memory from the message that was stored, but both have the same JSON.

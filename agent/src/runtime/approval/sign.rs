@@ -68,8 +68,8 @@ impl Signer {
         hex
     }
 
-    /// Accepts signatures of the current key and of former keys. The comparison takes constant time, so that its duration does not show
-    /// where a wrong signature differs.
+    /// Accepts signatures of the current key and of former keys. The comparison takes constant time, so that its duration reveals nothing
+    /// about a correct signature.
     fn verify_text(&self, mac: &str, text: &str) -> bool {
         let bytes: Option<Vec<u8>> = mac
             .as_bytes()
@@ -97,8 +97,8 @@ impl Signer {
     }
 }
 
-/// Returns the text that the signature of a call covers. `args` are the arguments as they run, `asked` as they are decided on, and `shown`
-/// as they are shown for the decision. The last two are null for a call that needs no decision.
+/// Returns the text that the signature of a call covers. The call runs with the arguments `args`, the decision is about `asked`, and
+/// `shown` are the arguments that a person sees. `asked` and `shown` are null for a call that needs no decision.
 #[cfg(feature = "approvals-signed")]
 fn bound_call(call: &SignedCall) -> String {
     let key = &call.key;

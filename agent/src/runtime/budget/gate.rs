@@ -1,4 +1,4 @@
-//! A gate around a reply: the request is sent after its cost is reserved, and the reply ends after that cost is settled.
+//! Delays a request until its cost is reserved, and the end of its reply until the cost is settled.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -71,7 +71,7 @@ impl BudgetGate {
         Poll::Ready(())
     }
 
-    /// Settles the budgets of a reply that was not read to its end, or finishes a settlement, in a separate task.
+    /// Settles the budgets of a reply in a separate task, even if the reply was not read to its end.
     pub(in crate::runtime) fn settle_later(mut self, reply: &AssistantMessage) {
         self.end(reply, Some(&ModelError::aborted("stopped")));
     }

@@ -32,8 +32,7 @@ use crate::tool::{BoxFuture, context::ToolContext};
 
 /// Billionths in a dollar. Amounts of money are stored in billionths.
 const NANOS: f64 = 1e9;
-/// Minimum to which the maximum length of a reply is lowered so that its request fits the budgets, in tokens. The request's budget for
-/// thinking is added to this number.
+/// Lowest maximum length of a reply, in tokens, if the maximum is lowered to fit the budgets. The budget for thinking is added.
 const MIN_REPLY: u64 = 1_024;
 /// Assumed maximum length of a reply if neither the request nor the model has a maximum, in tokens.
 const MAX_REPLY: u64 = 32_000;
@@ -46,8 +45,8 @@ const HOLD_MS: i64 = 30 * 60 * 1_000;
 
 /// A budget of tokens or dollars, for [`AssistantBuilder::budget`](crate::AssistantBuilder::budget).
 ///
-/// Before each request, its estimated input and its longest reply are reserved in the [store](crate::AssistantBuilder::store). After the
-/// reply, the usage of the request replaces the reservation. Concurrent runs, also in other processes, therefore exceed the budget by no
+/// Before each request, its estimated input and its longest possible reply are reserved in the [store](crate::AssistantBuilder::store).
+/// After the reply, the actual usage replaces the reservation. Concurrent runs, also in other processes, therefore exceed the budget by no
 /// more than the error of their estimates.
 ///
 /// If the longest reply does not fit, the request's `max_tokens` is lowered until it fits, but not below 1,024 tokens plus the budget for
@@ -173,8 +172,8 @@ impl Budget {
         Self { window, ..self }
     }
 
-    /// Sets the function that names the owner of the amount, for example a customer. Each text that the function returns has a separate
-    /// amount. Without this function, all runs in a period share one amount. If the function panics, the request fails.
+    /// Sets the function that names the owner of the amount, for example a customer. Each owner has a separate amount. Without this
+    /// function, all runs in a period share one amount. If the function panics, the request fails.
     pub fn scope(mut self, scope: impl Fn(&ToolContext) -> String + Send + Sync + 'static) -> Self {
         self.scope = Some(Arc::new(scope));
         self
@@ -328,8 +327,8 @@ struct RequestPlan {
     least: u64,
 }
 
-/// The amounts that are reserved for a request. If this value is dropped before the amounts are settled, a tokio task settles them as for a
-/// cancelled request. Outside of a tokio runtime, the amounts stay reserved.
+/// The amounts that are reserved for a request. If the amounts are not settled when this value is dropped, a tokio task settles them as
+/// for a cancelled request. Without a tokio runtime, the amounts stay reserved.
 pub(super) struct HeldBudgets(Option<(BoundBudgets, RequestPlan)>);
 
 /// The reached limit of a refused request, as the source of its [`ModelError`].
@@ -343,7 +342,7 @@ pub(super) fn budget_limit(error: &ModelError) -> Option<LimitReached> {
     source.downcast_ref::<BudgetRefusal>().map(|refusal| refusal.0.clone())
 }
 
-/// Returns the error of the store if it is the reason why a request was not sent.
+/// Returns the error of the store that prevented a request.
 pub(super) fn budget_store_error(error: &ModelError) -> Option<StoreError> {
     let error = error.code().filter(|code| *code == STORE_FAILED).and(std::error::Error::source(error))?;
     error.downcast_ref().cloned()
@@ -370,12 +369,12 @@ impl BoundBudgets {
         };
         let least = MIN_REPLY.saturating_add(thinking).min(output);
         let id = super::new_id(&step.key.as_ref().map(ToString::to_string).unwrap_or_default());
-        // The keys of the budgets that this request may spend completely. Any other budget is first tried with 80 % of its limit. If the
-        // store refuses, its answer shows whether the budget is nearly spent, without a further query.
+        // The keys of the budgets that this request may spend completely. For any other budget, the first try allows only 80 % of the
+        // limit. If the store refuses this try, its answer shows whether the budget is nearly spent.
         let mut whole = self.announced.keys().clone();
         let mut plan = RequestPlan { id, model, input: estimate.upper_bound(), output, least };
-        // Other requests may reserve amounts between two tries. The loop ends nevertheless: after each refusal, either a budget gets its
-        // full limit in place of 80 %, or the reply becomes shorter.
+        // The loop ends even if other requests reserve amounts meanwhile: each refusal either raises a limit from 80 % to 100 %, or
+        // shortens the reply.
         while plan.output >= plan.least {
             let holds = self.entries().map(|(budget, key)| {
                 let amount = self.budgets.needed(budget, &plan, plan.output);
@@ -488,8 +487,8 @@ impl Budgets {
         }
     }
 
-    /// Returns the maximum cost of a request with a reply of this length. For a fallback, the cost includes the input of all other models,
-    /// because they may fail first.
+    /// Returns the maximum cost of a request with a reply of `output` tokens. If the model is a fallback, all its other models may fail
+    /// first, so their input is included.
     fn needed(&self, budget: &Budget, plan: &RequestPlan, output: u64) -> u64 {
         let others = plan.model.candidates().len().saturating_sub(1);
         let failed = self.amount(budget, &plan.model, plan.input, 0);
@@ -506,7 +505,7 @@ impl Budgets {
         }
     }
 
-    /// Returns the highest cost of these tokens among the models that may answer, in billionths of a dollar.
+    /// Returns the cost of these tokens at the most expensive model that may answer, in billionths of a dollar.
     fn most(&self, model: &dyn Model, input: u64, output: u64) -> u64 {
         let prices = model.candidates().into_iter();
         let prices = prices.filter_map(|info| self.prices.of(&format!("{}/{}", info.provider, info.model)));

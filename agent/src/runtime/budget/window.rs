@@ -1,7 +1,6 @@
 //! The windows of budgets: the periods to which their amounts apply.
 
-/// The period to which the amount of a [`Budget`](super::Budget) applies. In the next period, the whole amount is available again. Days and
-/// months are in UTC.
+/// The period of a [`Budget`](super::Budget). In each period, the whole amount is available again. Days and months are in UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum BudgetWindow {
     #[default]

@@ -92,11 +92,11 @@ impl AssistantBuilder {
     /// Signs suspended runs, so that they can be stored and resumed in another process. The key needs at least 32 bytes. Take the key from
     /// a secret store. No snapshot contains the key.
     ///
-    /// Each call that may still run has a signature (HMAC-SHA256). The signature covers the run, the turn, the position and the id of the
-    /// call, the tool and its schema, the arguments, and the arguments that are shown to the person who decides. Another signature covers
-    /// the state of the run: the calls that ended or are allowed, and the counters. A stored run in which any of these differs is not
-    /// resumed, and a decision is valid only for the call that it was made on. No signature covers the texts of the conversation, so
-    /// protect snapshots like conversations. A snapshot can be resumed more than once unless your code prevents that.
+    /// Each call that may still run has a signature (HMAC-SHA256). The signature covers the run, the turn, the position and id of the
+    /// call, the tool, its schema, the arguments, and the arguments that are shown for the decision. Another signature covers the state of
+    /// the run: ended and allowed calls, and counters. A run is not resumed if signed data has changed. A decision is valid only for its
+    /// own call. No signature covers the texts of the conversation, so protect snapshots like conversations. A snapshot can be resumed
+    /// more than once unless your code prevents that.
     ///
     /// ```
     /// use agent::model::reply;

@@ -67,10 +67,9 @@ impl AssistantBuilder {
     /// Adds a hook that chooses the model of each turn, before its request: [`Hooks::select_model`]. `None` makes no choice. If no model
     /// has the returned name, the run fails.
     ///
-    /// Each model is sent the conversation in a form that it accepts: thinking and other state of a provider are not sent to another
-    /// provider. An event [`ModelSwitched`](crate::EventKind::ModelSwitched) reports each switch, with the parts of the conversation that
-    /// are not sent. An answer of a given type is requested with a schema or with a tool; this depends on the assistant's own model, not
-    /// on the chosen one.
+    /// Each model gets the conversation in a form that it accepts: thinking and other state of a provider are not sent to another
+    /// provider. An event [`ModelSwitched`](crate::EventKind::ModelSwitched) reports each switch, with the parts that are not sent. The
+    /// assistant's own model decides whether a typed answer is requested with a schema or with a tool, even if another model is chosen.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};

@@ -14,11 +14,11 @@ use crate::runtime::observe::{Meter, Metric};
 use crate::tool::capture::Capture;
 
 impl AssistantBuilder {
-    /// Adds a function that receives a measurement of each model request and each tool call, for example for counters and histograms. It
-    /// also receives the calls of sub-agents, but not their requests.
+    /// Adds a function that receives a measurement of each model request and each tool call, for example for counters and histograms. For
+    /// sub-agents, it receives only the tool calls.
     ///
-    /// The run waits for the function, so the function should not block. If the function panics, the panic is logged. After a panic on the
-    /// measurement of a tool call, the function receives only measurements of requests.
+    /// The run waits for the function, so the function should not block. A panic of the function is logged. After a panic on a tool call,
+    /// the function receives no more tool calls.
     ///
     /// ```
     /// use agent::model::reply;

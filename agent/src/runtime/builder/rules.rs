@@ -156,8 +156,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets how often the model may retry a tool after its arguments were refused, or after the tool asked the model to try again, and how
-    /// often an answer that does not fit its type or schema is sent back; 2 by default. A tool with `max_retries = …` has its own number.
+    /// Sets how often the model may retry a tool, and how often an answer that does not fit its type or schema is sent back; 2 by default.
+    /// A retry follows refused arguments, or a tool's request to try again. A tool with `max_retries = …` has its own number.
     pub fn max_retries(mut self, tries: u32) -> Self {
         self.rules.max_retries = tries;
         self
@@ -165,11 +165,11 @@ impl AssistantBuilder {
 
     /// Continues an answer that its token limit cut, up to `times` times in a row; 0 by default, so that a cut answer ends the run.
     ///
-    /// A text is continued by a short message that asks the model to continue at that point, and
-    /// [`RunOutput::text`](crate::RunOutput::text) has the whole text. A call, structured output, and thinking without a text cannot be
-    /// continued. In these cases, the request is made once more with twice its `max_tokens`, or with the model's maximum if that is less.
-    /// The first reply then stays in the conversation as a failed reply. A request without `max_tokens`, or with the model's maximum, is
-    /// not repeated. A reply that ended because the window was full is not continued; see [`manage_context`](Self::manage_context).
+    /// For a text, a short message asks the model to continue at the cut, and [`RunOutput::text`](crate::RunOutput::text) has the whole
+    /// text. A call, structured output, and thinking without a text cannot be continued. The request is then repeated once with twice its
+    /// `max_tokens`, up to the model's maximum, and the first reply stays in the conversation as a failed reply. A request without
+    /// `max_tokens`, or with the model's maximum, is not repeated. A reply that ended because the window was full is not continued; see
+    /// [`manage_context`](Self::manage_context).
     ///
     /// ```
     /// use agent::message::StopReason;

@@ -3,7 +3,6 @@
 use crate::model::ModelError;
 use crate::runtime::error::RunError;
 
-/// The error of a conversation that cannot be sent, with the fields of [`RunError::Context`].
 #[derive(Clone)]
 pub(crate) struct ContextError {
     pub(crate) pins_are_too_large: bool,

@@ -20,8 +20,8 @@ const MAX_CLEARS: u32 = 2;
 /// Maximum number of summaries before one request. More than one is needed only if the messages do not fit into a single request for a
 /// summary.
 const MAX_COMPACTIONS: u32 = 4;
-/// A summary that saves fewer tokens than the usable window divided by this number is not used. After a failed summary, another one is
-/// requested only when the request has grown by at least that many tokens, or cannot be sent as it is.
+/// The minimum effect of a summary is the usable window divided by this number. A summary that saves less is not used. After a failed
+/// summary, another one is requested when the request has grown by the minimum effect, or cannot be sent as it is.
 const MIN_EFFECT: u64 = 10;
 
 /// The changes that were made before one request.
@@ -75,8 +75,8 @@ impl Performer {
             let grown = state.failed_at.is_none_or(|at| used >= at.saturating_add(usable / MIN_EFFECT));
             let window = state.view.window().map_or(limits.window, |window| window.min(limits.window));
             let may_try = grown || overflow.is_some() || estimate.tokens > window;
-            // A provider that writes summaries itself usually does so in time, so the run writes one only if the request is already too
-            // long.
+            // A provider that writes summaries itself usually does so in time. The run then writes a summary only if the request is
+            // already too long.
             let is_too_long = overflow.is_some() || used > usable;
             let may_compact = limits.writer.is_some()
                 && (limits.by_provider.is_none() || is_too_long)
@@ -119,8 +119,8 @@ impl Performer {
                 }
                 ViewDecision::Full { .. } | ViewDecision::Clear { .. } | ViewDecision::Fits => {
                     let is_full = overflow.is_some() && !pass.is_changed;
-                    // A request fails if the estimate exceeds the whole window, or if the provider refused it and nothing could be changed.
-                    // An estimate up to the window may be too high, so the provider decides.
+                    // The estimate may be too high, so the provider decides on a request up to the whole window. A refused request fails
+                    // if nothing could be changed.
                     if is_full || estimate.tokens > window {
                         if let Some(reached) = pass.limit {
                             return Err(StepError::Limit(reached));
@@ -222,9 +222,9 @@ impl Performer {
         Ok(outcome)
     }
 
-    /// Returns the task that writes a summary, and the index before which it summarizes the messages: `at`, or an earlier index if the
-    /// messages before `at` are too long for a single request. If they are too long at every index, the task fails when it runs. Returns
-    /// `None` if no model writes summaries.
+    /// Returns a task that summarizes the messages before an index, and the index: `at`, or an earlier one if the messages are too long
+    /// for a single request. If they are too long at every index, the task fails when it runs. Returns `None` if no model writes
+    /// summaries.
     pub(in crate::runtime) fn summary_task(
         &self,
         limits: &ContextLimits,
@@ -339,8 +339,7 @@ impl Performer {
     }
 }
 
-/// Counts a request for a summary against the limits of the run, and against the limits that nested runs share. The inner error is the
-/// limit that forbids the request.
+/// Counts a request for a summary against the limits of the run and of its tree. The inner error is the reached limit.
 async fn take_summary_request<S: TurnSteps>(
     steps: &mut S,
     run: &SharedLoop,

@@ -46,7 +46,7 @@ pub(super) struct SummaryWriter {
 }
 
 impl ContextLimits {
-    /// Applies the rules to a model. `named` are the models that the rules can choose for writing summaries.
+    /// Computes the limits for requests to `model`. The model for summaries is found by name in `named`.
     ///
     /// # Errors
     /// Fails if a window is unknown or too small, or if the rules name a model that does not exist.
@@ -92,11 +92,11 @@ pub(crate) struct ContextState {
     /// Whether the last request used more than 90 % of the usable tokens.
     is_near: bool,
     pub(super) frame: RequestFrame,
-    /// The generation of `view` whose messages were last converted for the model.
+    /// The generation of `view` that was last converted for the model.
     pub(super) handed: u32,
 }
 
-/// The tools of a request, and the number of its tokens that are not in messages.
+/// The tools of a request, and the number of tokens outside of its messages.
 #[derive(Default)]
 pub(super) struct RequestFrame {
     tools: Option<Arc<[ToolDefinition]>>,

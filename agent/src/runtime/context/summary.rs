@@ -34,7 +34,7 @@ use crate::tool::secrets::SecretArguments;
 /// Maximum length of the answer to a request for a summary, in tokens.
 pub(super) const MAX_TOKENS: u64 = 4_096;
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// Maximum size of the user message with the transcript, in percent of the tokens that a request to the summarizing model may have.
+/// Maximum size of the transcript, in percent of the tokens that a request to the summarizing model may have.
 const TRANSCRIPT_SHARE: u64 = 70;
 /// Maximum size of a summary, in percent of the tokens that a request of the run may have.
 const SUMMARY_SHARE: u64 = 12;
@@ -102,7 +102,7 @@ impl SummaryOutcome {
     }
 }
 
-/// The inputs of a summary, without the number of messages to summarize.
+/// The inputs of a summary. The number of messages to summarize is chosen later.
 pub(super) struct SummaryDraft<'v> {
     pub(super) view: &'v ConversationView,
     pub(super) usable: u64,
@@ -304,8 +304,7 @@ impl SummaryTask {
         failure.map_or_else(|| Ok(*stream.into_message()), Err)
     }
 
-    /// Returns the ids that belong to none of the calls in the summarized messages. The search begins at the newest message, so its cost
-    /// does not grow with the conversation if the ids are recent.
+    /// Returns the ids without a call in the summarized messages. The search begins at the newest message, because most ids are recent.
     fn unknown_calls<'a>(&self, mut ids: HashSet<&'a str>) -> HashSet<&'a str> {
         for message in self.conversation.iter().take(self.at).rev() {
             if ids.is_empty() {

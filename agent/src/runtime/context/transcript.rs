@@ -7,12 +7,11 @@ use std::sync::Arc;
 use crate::message::{Content, Message, Part};
 use crate::tool::secrets::SecretArguments;
 
-/// The levels of detail of a transcript, in the order in which they are tried. Each level has two maximum lengths in characters: of
-/// results and arguments, and of all other texts.
+/// The levels of detail of a transcript, in the order in which they are tried. Each level is two maximum lengths, in characters: for a
+/// result or arguments, and for any other text.
 const DETAILS: [(usize, usize); 4] = [(2_000, usize::MAX), (500, usize::MAX), (120, usize::MAX), (120, 200)];
 
-/// Writes the messages without secret arguments, in the first level of detail whose text `fits` accepts. Returns `None` if `fits` accepts
-/// none.
+/// Returns the messages without secret arguments, in the first level of detail that `fits` accepts; `None` if it accepts no level.
 pub(super) fn transcript(
     messages: &[Arc<Message>],
     secrets: &SecretArguments,

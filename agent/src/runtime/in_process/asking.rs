@@ -32,7 +32,7 @@ enum ReplyProgress {
 }
 
 impl InProcessSteps {
-    /// Makes one request. The second value is an error if the request was too long for the model.
+    /// Makes one request. Returns the reply and, if the request was too long for the model, the error.
     pub(super) async fn ask_model(
         &mut self,
         key: StepKey,
@@ -47,8 +47,7 @@ impl InProcessSteps {
         self.end_reply(failure)
     }
 
-    /// Sends a request, and returns the span of its reply. The function is not `async`, because its future would reserve room for values
-    /// that are only moved.
+    /// Sends a request, and returns the span of its reply. This function is not `async`, so that no future reserves room for `request`.
     ///
     /// # Errors
     /// Returns a failed reply if `request` is the error of a hook, or if the client of the model panics.
@@ -81,8 +80,8 @@ impl InProcessSteps {
         }
     }
 
-    /// Finishes the reply, complete or failed with the parts that arrived. The second value is an error if the request was too long for
-    /// the model.
+    /// Finishes the reply. A failed reply keeps the parts that arrived. The second value is an error if the request was too long for the
+    /// model.
     fn end_reply(
         &mut self,
         failure: Option<ModelError>,
@@ -165,7 +164,7 @@ impl InProcessSteps {
             hand_off.set_recipient(recipient);
         }
         if is_managed {
-            // A changed view may end with the same message as before, so `hand_off.update` would not notice the change.
+            // `hand_off.update` compares only the last message that it read. A change of the view may keep this message.
             if std::mem::replace(&mut context.handed, context.view.generation()) != context.view.generation()
             {
                 hand_off.restart();

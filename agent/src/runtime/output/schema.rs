@@ -1,4 +1,4 @@
-//! Wraps schemas of answers that are not objects in an object, because tools and most providers' structured output need objects.
+//! Wraps the schema of an answer in an object if the answer is not an object itself: tools and most providers require objects.
 
 use serde_json::{Map, Value, json};
 

@@ -139,8 +139,8 @@ impl RunRecords {
         new
     }
 
-    /// Runs the body of a call, and records its start and its end. The error is the end of a call whose body does not run. `text` is the
-    /// text of the reply that contains the call.
+    /// Runs the body of a call, and records its start and its end. If the body does not run, returns the end of the call as the error.
+    /// `text` is the text of the reply with the call.
     pub(in crate::runtime) async fn around(
         &self,
         body: &CallBody,
@@ -207,8 +207,7 @@ impl RunRecords {
         }
     }
 
-    /// Decides whether a call that had begun before and has no recorded end runs again. Returns `None` if it does, and otherwise the end
-    /// of the call.
+    /// Returns `None` if a call that had begun, but has no recorded end, runs again. Otherwise, returns the end of the call.
     async fn resolve_begun(
         &self,
         config: &Config,
@@ -218,8 +217,8 @@ impl RunRecords {
         continues_child: bool,
     ) -> Option<CallEnd> {
         let tool = config.registry.get(&again.tool);
-        // The call of a sub-agent may run again if the steps of the sub-agent are stored, so that its run continues after the last stored
-        // step. Such steps are in the session, in the journal of an engine, or in the suspended run that contains the sub-agent.
+        // The call of a sub-agent may run again if the sub-agent's steps are stored, because its run then continues after the last stored
+        // step. The steps are in the session, in the journal of an engine, or in the suspended run.
         let is_known = self.session.is_some()
             || self.is_on_engine
             || continues_child
@@ -298,8 +297,7 @@ impl RunRecords {
         self.fail(error);
     }
 
-    /// Ends a call that was cancelled while its start was recorded, so that its body does not run. If an earlier attempt had begun, the
-    /// outcome is unknown.
+    /// Ends a call that was cancelled before its body ran. If an earlier attempt had begun, the outcome is unknown.
     async fn end_unstarted(&self, key: &StepKey, attempt: u32, reason: &str) -> CallEnd {
         if attempt > 1 {
             return self.give_up(key).await;
@@ -360,7 +358,7 @@ impl RunRecords {
             }
         };
         let found = match record {
-            // A call of an unknown tool is not ended for its missing secrets: it is refused as unknown when it is prepared.
+            // A call of an unknown tool does not end here. It is refused as unknown when it is prepared.
             None if is_withheld && config.registry.get(&call.name).is_some() => {
                 Some(CallEnd::new(secrets_not_kept()))
             }

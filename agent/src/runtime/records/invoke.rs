@@ -50,10 +50,10 @@ pub enum InvokeError {
         /// The error of the store.
         #[source]
         error: StoreError,
-        /// The complete record if the call has ended, or `None` if the call did not run. The record in the store may still be pending.
+        /// The complete record of the call, or `None` if the call did not run. The stored record may still be pending.
         record: Option<Box<InvocationRecord>>,
     },
-    /// The idempotency key of the context belongs to the record of a call with another tool, other parameters or other arguments.
+    /// The idempotency key is already used by a call with another tool, other parameters or other arguments.
     #[error("the key `{key}` belongs to another call: give each call its own idempotency key")]
     #[non_exhaustive]
     KeyInUse {
@@ -75,8 +75,8 @@ impl Registry {
     /// record becomes completed or failed. Returns the record with the outcome, also if the call failed or was refused. The record of a
     /// deferred call stays pending, with the handle of the result.
     ///
-    /// The record of a refused call is failed, too. Secret arguments are left out of records. No transaction is open while the body runs.
-    /// If the pending record cannot be saved, the body does not run.
+    /// A refused call counts as failed. Secret arguments are left out of records. No transaction is open while the body runs. If the
+    /// pending record cannot be saved, the body does not run.
     ///
     /// The [idempotency key](crate::ToolContext::with_idempotency_key) of the context is the key of the record. If the context has none,
     /// each call gets a new key. A second call with the same key returns the record of the first call and does not run. If the first call

@@ -56,7 +56,7 @@ pub(in crate::runtime) struct StoreAccess {
 #[derive(Clone)]
 struct RunDeadline {
     cancel: CancelToken,
-    /// The time at which the run reaches its time limit. While a run waits for the store, it does not check this limit itself.
+    /// The time at which the run reaches its time limit. The run cannot check this limit while it waits for the store.
     at: OnceLock<Instant>,
 }
 
@@ -102,7 +102,7 @@ impl StoreAccess {
         self.retry(|| self.store.settle(id, amounts.clone())).await
     }
 
-    /// Returns access for one run. An operation fails if it still runs [`GRACE`] after the run was cancelled or has reached its time limit.
+    /// Returns the access for one run. Its operations fail [`GRACE`] after the run is cancelled or reaches its time limit.
     pub(super) fn for_run(&self, cancel: &CancelToken) -> Self {
         let run = RunDeadline { cancel: cancel.clone(), at: OnceLock::new() };
         Self { run: Some(run), ..self.clone() }
@@ -164,9 +164,8 @@ impl StoreAccess {
         self.perform(async { operation().await }).await
     }
 
-    /// Stores a new record, or returns the existing record of the call. The operation is retried only if the store was busy, because a
-    /// busy store has stored nothing. After another error, a retry could find the record of the first attempt, and mistake it for the
-    /// record of a process that died.
+    /// Stores a new record, or returns the existing record of the call. Retries only if the store was busy. After another error, the
+    /// record may be stored, and a retry would mistake it for the record of a process that died.
     pub(super) async fn begin(&self, new: InvocationRecord) -> Result<Option<InvocationRecord>, StoreError> {
         let found = self
             .retry(|| async {
@@ -242,14 +241,13 @@ impl StoreAccess {
         if !error.is_conflict() && !error.is_transient() {
             return Err(error);
         }
-        // Each entry names its writer, so equal entries in the store were written by this call.
+        // Entries contain their writer, so equal entries in the store are the entries of this call.
         let found = self.perform(async { self.store.load(session, expected, entries.len()).await }).await;
         match found {
             Ok(found) if found.iter().map(|(_, entry)| entry).eq(&entries) => {
                 Ok(found.last().map_or(expected, |(seq, _)| *seq))
             }
-            // The entries could not be loaded, so the conflict may be with the entries of an earlier attempt. The error of the load is
-            // returned instead of the conflict.
+            // The entries could not be loaded, so an earlier attempt may have caused the conflict. The load error is returned instead.
             Err(unknown) if error.is_conflict() => Err(unknown),
             _ => Err(error),
         }
@@ -259,8 +257,7 @@ impl StoreAccess {
         self.load_after(session, 0).await
     }
 
-    /// Returns the number of the last entry of a session, if there are entries after the number `after` and all of them are from this
-    /// writer.
+    /// Returns the number of the last entry after `after`, if `writer` wrote all entries after `after`.
     pub(super) async fn last_of_writer(
         &self,
         session: &str,

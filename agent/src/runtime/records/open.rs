@@ -299,8 +299,7 @@ impl StoredSession {
                     core.restore_view(changes.iter().cloned());
                     interrupted = Some(InterruptedRun { core, withheld, pending });
                 }
-                // The run cannot be restored with the current configuration, or the messages before it are not sound, so it is not
-                // resumed.
+                // The run is not resumed: it cannot be restored, or the messages before it are not sound.
                 None => lost = pending,
             }
         }
@@ -332,7 +331,7 @@ impl StoredSession {
     }
 }
 
-/// Sets the control of each result of the last turn to the recorded control, which tells whether the run continues.
+/// Adds the recorded `control` to each result of the last turn. A `control` tells whether the run continues.
 async fn add_recorded_controls(
     keeper: &StoreAccess,
     run: &Arc<str>,

@@ -14,7 +14,7 @@ const MAX_UNRECORDED: usize = 1_000;
 
 #[derive(Clone)]
 pub(in crate::runtime) enum UnrecordedEnd {
-    /// The record and the outcome of a call that did not run. The store may have a record of the call without an end.
+    /// A call that did not run: its record and its outcome. The store may already have the record, without an end.
     NotRun(Box<InvocationRecord>, ToolOutcome),
     /// The end of a call that had begun.
     Ended(StepKey, InvocationEnd),

@@ -83,7 +83,7 @@ impl Steps for RecordingSteps {
         {
             let message = error.to_string();
             self.error = Some(error);
-            // If the run has another reason to end, such as a cancellation, it ends for this reason, not because of the store.
+            // A cancelled or ended run keeps its reason to end. Any other run fails with the error of the store.
             self.inner.check_stop()?;
             if run.lock().end().is_none() {
                 return Err(StepError::failed(message));
@@ -279,9 +279,9 @@ impl RecordingSteps {
         }
     }
 
-    /// Adopts entries that an earlier prompt of this assistant appended unnoticed, because the prompt was dropped or the store responded
-    /// too late. The next write stores the whole conversation again after these entries. Returns `false` if there are no such entries, or
-    /// if another writer added entries.
+    /// Adopts entries that an earlier prompt of this assistant stored unnoticed, for example because the store responded too late. The
+    /// next write stores the whole conversation again after these entries. Returns `false` if there are none, or if another writer added
+    /// entries.
     async fn adopt_entries(&mut self) -> Result<bool, StoreError> {
         let position = |session: &SessionState| (session.id.clone(), session.seq, session.writer.clone());
         let found = self.inner.assistant.state().session.as_deref().map(position);
@@ -437,8 +437,8 @@ impl RecordingSteps {
     }
 }
 
-/// Returns the calls that the provider ran and whose output the reply contains, each with its position, input and outcome. Position 0 is
-/// the request itself, so the parts of the reply are counted from 1.
+/// Returns the calls that the provider ran, if the reply contains their output. Each has its position, input and outcome. Positions begin
+/// at 1, because 0 is the request.
 fn at_the_provider(reply: &AssistantMessage) -> Vec<(u32, ToolCall, Value, ToolOutcome)> {
     let tools = || {
         (1..).zip(&reply.content).filter_map(|(ord, part)| match &part.content {

@@ -11,8 +11,8 @@ use crate::runtime::ask::is_update;
 use crate::runtime::config::Config;
 use crate::runtime::observe::RequestTiming;
 
-/// Sets the tracer of a fallback, which creates a `chat` span within `span` for each request. `content` is `None` if the content of the
-/// requests must not be captured.
+/// Makes a fallback create a `chat` span within `span` for each request. If `content` is `None`, the spans do not contain the content of
+/// requests.
 pub(in crate::runtime) fn trace_attempts(
     step: &mut StepCx,
     info: &ModelInfo,

@@ -236,7 +236,7 @@ pub(super) fn end_request(
     }
     let Some(error) = error else { return };
     trace::fail(span, error);
-    // In a fallback, the span of each attempt has the event below, so the span around the attempts does not need it.
+    // Each attempt of a fallback has this event in its own span, so the span around the attempts has no event.
     if is_request(span) {
         // The message of the error is left out, because it may quote content.
         span.in_scope(|| {

@@ -1,5 +1,5 @@
-//! Renders keywords that restrict a value as a whole, such as `not`. Excluded values are written with `not`, or in words if the dialect
-//! lacks `not` or the schema already has one. Excluded and required keys are described in words. All other restrictions are dropped.
+//! Renders keywords that restrict a value as a whole, such as `not`. Excluded values become one `not`, if the dialect has this keyword.
+//! Further excluded values, and excluded or required keys, are described in words. All other restrictions are dropped.
 
 use super::written::{SchemaDraft, quote_list};
 use super::{ChangeKind, Renderer};
@@ -11,8 +11,7 @@ const MAX_NAMES: usize = 200;
 
 impl Renderer<'_> {
     pub(super) fn checks(&mut self, out: &mut SchemaDraft, checks: &[NodeCheck]) {
-        // If arguments are checked against the application's own schema (`whole`), `unrendered_restrictions` reports the restrictions
-        // instead.
+        // For an application's own schema (`whole`), `unrendered_restrictions` reports the restrictions instead.
         if self.graph.whole.is_some() {
             return;
         }

@@ -22,7 +22,7 @@ use written::SchemaDraft;
 
 pub(super) use root::variants;
 
-/// Maximum number of rendered nodes. A definition is written out wherever it is used, so a small plan can have a large schema.
+/// Maximum number of rendered nodes. A definition is rendered at each use, so a small plan can have a large schema.
 const MAX_NODES: usize = 20_000;
 /// Maximum depth of the schema. Arguments that are nested deeper cannot be parsed either.
 const MAX_DEPTH: usize = 128;
@@ -35,7 +35,7 @@ pub(super) fn canonical(graph: &Graph) -> Result<Value> {
     renderer.with_definitions(root)
 }
 
-/// Returns the schema in a dialect that needs one plain object at the root, and the changes.
+/// Returns the schema and its changes, for a dialect that needs one plain object at the root.
 pub(super) fn render_lowered(graph: &Graph, dialect: Dialect) -> Result<(Value, Vec<Change>)> {
     let mut renderer = Renderer::new(graph, dialect);
     let root = renderer.root()?;
@@ -152,8 +152,8 @@ impl<'g> Renderer<'g> {
         }
     }
 
-    /// Returns the schema of a node, or a reference to it. In a dialect without references, a node within itself becomes a plain object
-    /// whose description is the signature of the node: the accepted values in one line.
+    /// Returns the schema of a node, or a reference to it. In a dialect without references, a node within itself becomes a plain `object`.
+    /// The description then lists the accepted values in one line.
     fn node(&mut self, id: NodeId) -> Result<SchemaDraft> {
         let named_root = self.graph.names.get(&id).is_some_and(|name| name == "#");
         if self.can.references == ReferenceSupport::Full && (id == self.graph.root || named_root) {
@@ -324,8 +324,8 @@ fn strings<'w>(words: impl Iterator<Item = &'w str>) -> SchemaDraft {
     out
 }
 
-/// Returns a name for each definition. With `as_given`, definitions keep their original names. Otherwise names consist of ASCII letters,
-/// digits, `-` and `_`, and two nodes of one definition share a name.
+/// Returns a name for each definition: its original name if `as_given` is true, or else a name of ASCII letters, digits, `-` and `_`. Two
+/// nodes of one definition then share a name.
 fn definition_names(graph: &Graph, of: &HashSet<NodeId>, as_given: bool) -> HashMap<NodeId, String> {
     let mut ids: Vec<NodeId> = of.iter().copied().collect();
     ids.sort_unstable();

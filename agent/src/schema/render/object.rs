@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 pub(super) struct Field<'g> {
     pub(super) name: &'g str,
     pub(super) required: bool,
-    /// Whether null is not a value of the property, so that null can mean "absent".
+    /// Whether null means "absent", because it is not a value of the property.
     pub(super) null_absent: bool,
-    /// Whether the value of the property can contain the object that has the property.
+    /// Whether the property is recursive: its value can contain the same object again.
     pub(super) in_cycle: bool,
     pub(super) form: FieldSchema<'g>,
     pub(super) notes: Map<String, Value>,

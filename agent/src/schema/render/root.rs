@@ -18,7 +18,7 @@ pub(in crate::schema) struct RootVariant<'g> {
     pub(in crate::schema) object: &'g ObjectSpec,
     /// The tags that select the variant, as pairs of name and value.
     pub(in crate::schema) tags: Vec<(&'g str, &'g str)>,
-    /// The externally tagged enum whose variants are the properties of `object`. Exactly one property must be given.
+    /// The externally tagged enum, if `object` has one property for each variant. A call must have exactly one of them.
     pub(in crate::schema) external: Option<&'g ExternalSpec>,
     /// The checks on the arguments in addition to those of `object`.
     checks: Vec<&'g NodeCheck>,
@@ -29,8 +29,7 @@ type PropertyOwners<'g> = HashMap<&'g str, Vec<(usize, &'g Prop)>>;
 /// All properties of one name, each with its variant.
 type Owners<'v, 'g> = Vec<(&'v RootVariant<'g>, &'g Prop)>;
 
-/// Returns the alternatives at the root: a single one if the root is an object. Returns `None` if there are more than
-/// [`MAX_VARIANTS`].
+/// Returns the objects that the root accepts, or `None` if there are more than [`MAX_VARIANTS`].
 pub(in crate::schema) fn variants(graph: &Graph) -> Option<Vec<RootVariant<'_>>> {
     let mut out = Vec::new();
     let mut seen = HashSet::new();
@@ -124,7 +123,7 @@ impl<'g> Renderer<'g> {
         }
         let mut others = self.merged_others(&variants);
         if matches!(variants[..], [RootVariant { external: Some(_), .. }]) && !self.can.has("minProperties") {
-            // The description already says that exactly one parameter must be given.
+            // The description says that exactly one parameter must be given, so the limits are left out.
             self.record_change("minProperties", ChangeKind::Described);
             self.record_change("maxProperties", ChangeKind::Described);
             (others.min, others.max) = (0, u64::MAX);
@@ -165,7 +164,7 @@ impl<'g> Renderer<'g> {
             Some(words) => FieldSchema::Words(words),
             None => self.merged_form(&given)?,
         };
-        // In a choice, each alternative has its own annotations, so the property itself has none.
+        // A choice has annotations on each alternative, so the property itself has none.
         let notes = if matches!(form, FieldSchema::Choice(_)) { Map::new() } else { self.joined(&given) };
         Ok(Field { name, required, null_absent: !required && !can_be_null, in_cycle, form, notes })
     }
@@ -210,8 +209,8 @@ impl<'g> Renderer<'g> {
         Ok(out)
     }
 
-    /// Joins the annotations that several variants have for one property. If the descriptions differ, each of them becomes a line that
-    /// names its variants. Of any other annotation, the first value counts.
+    /// Joins the annotations that several variants have for one property. Different descriptions become one line each, such as `For A or
+    /// B: …`. For any other annotation, the first value is taken.
     fn joined(&self, given: &[(&RootVariant<'g>, &'g Prop)]) -> Map<String, Value> {
         let mut notes = Map::new();
         let mut texts: Vec<(String, Vec<String>)> = Vec::new();
@@ -318,15 +317,15 @@ fn add_new(known: &mut Vec<NodeId>, ids: Vec<NodeId>) {
     }
 }
 
-/// Returns the annotations of a property. For the payload of an externally tagged variant, returns the annotations of
-/// the variant.
+/// Returns the annotations of a property. If the property is the payload of an externally tagged variant, returns the annotations of the
+/// variant.
 fn annotations_of<'g>(variant: &RootVariant<'g>, prop: &'g Prop) -> &'g Map<String, Value> {
     let external = variant.external.and_then(|external| external.variant(&prop.name));
     external.map_or(&prop.notes, |external| &external.notes)
 }
 
-/// Returns all values of a property that is a tag in each of the variants. Returns `None` for any other property, and if a variant does
-/// not list the values as strings.
+/// Returns all values of a property that is a tag of every variant. Returns `None` for another property, or if a variant's values are no
+/// `enum`.
 fn tags_of<'g>(graph: &'g Graph, given: &[(&RootVariant<'g>, &'g Prop)]) -> Option<Vec<&'g str>> {
     if !given.iter().all(|(variant, prop)| variant.tags.iter().any(|(tag, _)| *tag == prop.name)) {
         return None;

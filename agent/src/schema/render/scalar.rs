@@ -16,7 +16,7 @@ impl Renderer<'_> {
             bound.filter(|b| b.unsigned_abs() <= SAFE).and_then(|b| i64::try_from(b).ok()).map(Value::from)
         };
         let ends = [("minimum", spec.min), ("maximum", spec.max)].map(|(keyword, bound)| {
-            // The limits of a wide integer type do not guide a model, so they are not described in words.
+            // The limits of `i32`, `u32`, `i64` and `u64` do not guide a model, so they are not described in words.
             if !self.can.has(keyword) && bound.is_some_and(is_type_limit) {
                 if safe(bound).is_some() {
                     self.record_change(keyword, ChangeKind::Dropped);
@@ -54,7 +54,7 @@ impl Renderer<'_> {
         out
     }
 
-    /// Writes each end of a range as a keyword, if the dialect has the keyword and accepts the bound. All other ends become one sentence.
+    /// Writes both ends of a range. Ends that the dialect cannot express as keywords become one sentence.
     pub(super) fn ranged(&mut self, out: &mut SchemaDraft, ends: [(&str, Option<Value>); 2], unit: &str) {
         let [mut low, mut high] = [None, None];
         for (place, (keyword, bound)) in [&mut low, &mut high].into_iter().zip(ends) {

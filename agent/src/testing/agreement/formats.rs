@@ -5,7 +5,7 @@ use jsonschema::error::{ValidationError, ValidationErrorKind};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// A text that no type accepts for a format.
+/// A text that is invalid in every format.
 const NO_FORMAT: &str = "\u{1}";
 
 pub(super) struct Schema {
@@ -37,8 +37,8 @@ impl Schema {
         self.strict.is_valid(value)
     }
 
-    /// Returns whether the value breaks only formats of the schema, and the type parses the value because the type accepts more spellings.
-    /// Returns false for a type that accepts any text, because this type ignores the format.
+    /// Returns whether the value breaks only formats, and the type parses it because the type accepts more spellings of these formats. A
+    /// type that accepts any text ignores the format, so the result is `false`.
     pub(super) fn is_own_spelling(&self, value: &Value, reads: impl Fn(&Value) -> bool) -> bool {
         let mut paths = Vec::new();
         for error in self.strict.iter_errors(value) {

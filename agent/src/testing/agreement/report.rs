@@ -13,11 +13,11 @@ pub(super) struct AgreementReport {
     pub(super) faulty: usize,
     /// The number of texts that the exact, the strict and the lenient policy accepted.
     pub(super) accepted: [usize; 3],
-    /// The number of fitting values that the type itself refuses, because of a `TryFrom`, a format or a check. Serde alone, without this
-    /// library, refuses these values, too.
+    /// The number of values that fit the schema, but that the type refuses, for example by a `TryFrom` or a check. Serde alone refuses
+    /// these values, too.
     pub(super) refused_by_type: usize,
     /// The number of verdicts that were not compared. One reason is a number beyond 2^53, on which validators of JSON Schema differ. The
-    /// other is an enum with a variant for every other word (`#[serde(other)]`), which the schema does not contain.
+    /// other is an enum with `#[serde(other)]`, which accepts words that its schema does not list.
     pub(super) not_compared: usize,
     /// The shortest call for each law that does not hold.
     pub(super) violations: Vec<LawViolation>,

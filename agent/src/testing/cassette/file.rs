@@ -274,7 +274,7 @@ fn tool_json(tool: &ToolDefinition) -> Value {
     out
 }
 
-/// Returns a tool that the provider runs, in the text format of existing cassettes.
+/// Returns the text by which a cassette records a tool of the provider.
 fn managed_json(tool: &ManagedTool) -> Value {
     let limited = |name: &str, uses: &Option<u32>, allowed: &[String], blocked: &[String]| {
         format!(

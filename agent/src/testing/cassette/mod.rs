@@ -77,13 +77,13 @@ const VARIABLE: &str = "AGENT_CASSETTES";
 /// The file contains the conversation: the texts of people, models and tools, except for the secrets described here. Review a recording
 /// before you commit it.
 ///
-/// Arguments that a tool marks with `#[arg(secret)]` are not in the file. A secret of four or more characters is also removed from other
-/// texts that repeat it, except for names, ids and the definitions of tools. The file has `[secret]` instead, which matches any text when
-/// requests are compared. On replay, the tool receives a substitute for the secret: `"[secret]"`, or another value that the parameter
-/// accepts, for example a number for a number. A call that was refused is refused again, and the report about the refusal is not compared.
-/// If any tool has secret arguments, all arguments of calls to unknown tools are left out. A value that a tool computes from a secret, for
-/// example its length, differs on replay, and a check of the tool may refuse the substitute. In both cases the run fails, and shows the
-/// difference.
+/// The file has `[secret]` instead of arguments with `#[arg(secret)]`. Secrets of four or more characters are also replaced in other
+/// texts, except in names, ids and the definitions of tools. If any tool has secret arguments, the arguments of calls to unknown tools are
+/// left out.
+///
+/// On replay, `[secret]` matches any text. The tool receives a substitute: `"[secret]"`, or another value that the parameter accepts, such
+/// as a number. A refused call is refused again, and the report about the refusal is not compared. The run fails, and shows the
+/// difference, if a check refuses the substitute, or if the result of a tool depends on the secret.
 ///
 /// A cassette never receives keys in headers. Before anything is written or compared, `[scrubbed]` replaces text that looks like a key
 /// (`sk-…`, `Bearer …`, a JWT and the like), and values of fields with names such as `api_key` or `password`. It also replaces the values,

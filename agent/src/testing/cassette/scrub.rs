@@ -69,8 +69,8 @@ impl Scrubber {
         self.walk(request, true);
     }
 
-    /// Removes secrets from every text of a reply. The changes are not applied, because the reply is replayed with its tool names and call
-    /// ids.
+    /// Removes secrets from every text of a reply. The changes of `Cassette::scrub` are not applied, because the replay needs the tool
+    /// names and call ids of the reply.
     pub(super) fn clean_reply(&self, reply: &mut Value) {
         self.walk(reply, false);
     }

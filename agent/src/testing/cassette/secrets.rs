@@ -30,7 +30,7 @@ const STRUCTURE: [&str; 12] = [
     "api",
 ];
 
-/// The tools of the requests so far, and the secrets of their calls.
+/// The secrets in the calls, and the tools that mark arguments as secret.
 pub(super) struct SecretValues {
     arguments: SecretArguments,
     /// The texts of secrets, the longest first.
@@ -55,7 +55,7 @@ impl SecretValues {
     pub(super) fn add_reply(&mut self, reply: &AssistantMessage) -> AssistantMessage {
         let texts = self.arguments.texts([&Arc::new(Message::Assistant(reply.clone()))]);
         self.add_texts(texts);
-        // A JSON text that contains secrets is withheld as a whole, so the whole text is also removed from other texts.
+        // If an argument is a JSON text with secrets, the whole text is hidden, so it is also removed from other texts.
         let whole = reply.tool_calls().flat_map(|call| {
             let shown = self.arguments.arguments(&call.name, &call.args).and_then(|shown| shown.value());
             let (shown, value) = (shown.unwrap_or_default(), call.args.value().unwrap_or_default());
@@ -80,8 +80,8 @@ impl SecretValues {
         reply
     }
 
-    /// Puts the substitutes for secret arguments back into the recorded reply. The scrubber may have replaced a substitute, for example
-    /// because its parameter has a name like `password`.
+    /// Puts the substitutes for secret arguments back into the recorded reply, because the scrubber may have replaced them, for example
+    /// under a key like `password`.
     pub(super) fn restore(&self, exchange: &mut RecordedExchange, reply: &AssistantMessage) {
         for (at, call) in
             reply.content.iter().enumerate().filter_map(|(at, part)| Some((at, part.as_tool_call()?)))
@@ -91,8 +91,8 @@ impl SecretValues {
             let written =
                 exchange.reply.as_mut().and_then(|reply| reply.pointer_mut(&format!("/content/{at}/args")));
             let Some(written) = written else { continue };
-            // An empty path means that the arguments are a single text. This text has no key like `password`, so the scrubber does not
-            // replace it.
+            // The path is empty if the arguments are a single text. The scrubber replaces only values with keys like `password`, so it
+            // keeps this text.
             for path in hidden_paths(&value, &shown).into_iter().filter(|path| !path.is_empty()) {
                 if let (Some(written), Some(value)) = (written.pointer_mut(&path), value.pointer(&path)) {
                     *written = value.clone();
@@ -107,8 +107,8 @@ impl SecretValues {
         self.texts.dedup();
     }
 
-    /// Returns the messages of a request without secret arguments. If a tool may have secret arguments, each report about its arguments is
-    /// replaced by [`WITHHELD`]. On replay, the tool gets substitutes for the secrets, so its report may differ from the recorded one.
+    /// Returns the messages of a request without secret arguments. Reports on the arguments of tools that may have secrets are replaced by
+    /// [`WITHHELD`]: on replay, these tools get substitutes for the secrets, so their reports may differ.
     pub(super) fn messages<'a>(
         &'a self,
         messages: &'a [Arc<Message>],
@@ -164,8 +164,8 @@ impl SecretValues {
         }
     }
 
-    /// Returns the arguments with substitutes instead of the secrets, or `None` if there are no secrets. If possible, the substitutes are
-    /// accepted or refused as the secrets are. Apart from this, they do not depend on the secrets.
+    /// Returns the arguments with substitutes instead of the secrets, or `None` if there are no secrets. If possible, the schema accepts
+    /// the substitutes exactly if it accepts the secrets. In all other respects, they do not depend on the secrets.
     fn substitute(&self, tool: &str, sent: &ToolArguments) -> Option<ToolArguments> {
         let shown = self.arguments.arguments(tool, sent)?;
         let (Some(sent_value), Some(shown_value)) = (sent.value(), shown.value()) else {

@@ -16,8 +16,7 @@ pub(super) struct Counts {
     pub(super) slips: usize,
 }
 
-/// The highest `minLength` or `maxLength` for which a text of this length is generated. `MAX_ITEMS` limits `minItems` and `maxItems` in
-/// the same way.
+/// Maximum length of a text that is generated for `minLength` or `maxLength`. `MAX_ITEMS` is the same for `minItems` and `maxItems`.
 const MAX_LENGTH: u64 = 10_000;
 const MAX_ITEMS: u64 = 500;
 
@@ -80,8 +79,8 @@ fn fits(plan: &Plan, value: &Value) -> bool {
     plan.parse::<Value>(&value.to_string()).is_ok()
 }
 
-/// Returns variants of a valid call, each with one parameter at a limit of the schema or just beyond. The flag is `true` if the changed
-/// value is a text with a format or an encoding, which the `Plan` may not check.
+/// Returns variants of a valid call, each with one parameter at a limit of the schema or just beyond. The flag is `true` for a text with a
+/// `format` or `contentEncoding`, which the `Plan` may not check.
 fn edges(schema: &Value, right: &Value) -> Vec<(Value, bool)> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
     let Some(right) = right.as_object() else { return Vec::new() };

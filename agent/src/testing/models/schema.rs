@@ -93,7 +93,7 @@ impl SchemaModel {
         self
     }
 
-    /// Sets the maximum number of calls at the limits of each tool's schema and just beyond them; 12 by default.
+    /// Sets the maximum number of calls per tool at the limits of the tool's schema; 12 by default.
     pub fn with_boundaries(mut self, calls: usize) -> Self {
         self.counts.boundary = calls;
         self
@@ -172,8 +172,8 @@ impl SchemaModel {
     }
 }
 
-/// Returns whether a schema has checks of the tool's author. Types of this crate that parse texts are marked with `x-checked`, too, but do
-/// not count.
+/// Returns whether a schema has a check (`x-checked`) of the application. Strings do not count, because types of this crate set
+/// `x-checked`, too.
 fn has_checks(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => {

@@ -105,8 +105,8 @@ impl ToolSet {
         self.into_entries().into_iter().filter(keep).collect()
     }
 
-    /// Changes each tool that has one of these names. `change` gets a set that contains only this tool, and the tools that it returns take
-    /// the position of the tool. A name that no tool has becomes an error of the registry that is built from the set.
+    /// Changes each tool that has one of these names. `change` gets a set that contains only this tool, and returns the tools that replace
+    /// the tool. Building a registry from the set fails if no tool has one of the names.
     pub fn change<N: AsRef<str>>(
         self,
         names: impl IntoIterator<Item = N>,
@@ -173,8 +173,8 @@ impl ToolSet {
         self.hide(&HiddenArgument::new(argument, None))
     }
 
-    /// Fixes an argument of every tool that has it to this value. The argument is neither shown nor accepted. A value that does not fit the
-    /// argument is an error of the registry that is built from the set.
+    /// Fixes an argument to this value in every tool that has the argument. The argument is neither shown nor accepted. If the value does
+    /// not fit the argument, the registry cannot be built.
     pub fn fix_argument(self, argument: &str, value: impl Into<Value>) -> Self {
         self.hide(&HiddenArgument::new(argument, Some(value.into())))
     }

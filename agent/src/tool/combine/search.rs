@@ -92,10 +92,9 @@ impl Registry {
         ranked(&definitions, words, limit).into_iter().cloned().collect()
     }
 
-    /// Returns the tools that a model sees after these messages. These are all tools that are not [deferred](ToolDefinition::is_deferred),
-    /// followed by the tools that the model has [found](ToolSet::with_tool_search), in the order in which it found them. New tools are thus
-    /// added at the end, so that a list that a provider has cached stays valid. Without deferred tools, this is the shared list of
-    /// [`definitions`](Self::definitions).
+    /// Returns the tools that a model sees after these messages. The tools that are not [deferred](ToolDefinition::is_deferred) come
+    /// first, then the tools that the model has [found](ToolSet::with_tool_search). A newly found tool is added at the end, so that a list
+    /// that a provider has cached stays valid.
     ///
     /// ```
     /// # /// Reads a file.

@@ -27,7 +27,7 @@ const MOST_TOKENS: u64 = 1_000;
 /// The findings of one kind about parameters of one tool.
 struct ParameterFindings {
     lint: Lint,
-    /// The text between the number of parameters and their paths, in a finding about several parameters.
+    /// The middle of a finding about several parameters: `3 parameters SUMMARY (PATHS): HINT`.
     summary: &'static str,
     hint: &'static str,
     /// The path and the fault of each parameter.
@@ -103,8 +103,8 @@ fn check_parameters(
     hints: &Hints,
     find: &mut impl FnMut(Lint, &str, String),
 ) {
-    // Checking the parameters one by one orders the findings by parameter. For a foreign tool, checking them all at once lets one finding
-    // list all parameters with the same fault.
+    // Parameters are checked one by one, which orders the findings by parameter. For a foreign tool, all are checked at once, so that one
+    // finding lists all parameters with the same fault.
     let together = if hints.is_foreign { parameters.len().max(1) } else { 1 };
     for parameters in parameters.chunks(together) {
         for findings in parameter_findings(definition, parameters, hints) {
@@ -192,7 +192,7 @@ fn secrets_in_debug(definition: &ToolDefinition, find: &mut impl FnMut(Lint, &st
     }
 }
 
-/// Collects the names of the types with secrets whose `Debug` can be tested.
+/// Collects the names in [`EXTENSION`]: types that have secrets and a testable `Debug`.
 #[cfg(feature = "macros")]
 fn debug_types<'s>(schema: &'s Value, types: &mut BTreeSet<&'s str>) {
     match schema {
@@ -232,8 +232,8 @@ fn raw_description(schema: &Value) -> &str {
     schema.get("description").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns a fault for each pair of `enum` values with the same stems, unless the description mentions both. The spelling is not compared,
-/// so `asc` and `desc` differ enough.
+/// Returns a fault for each pair of `enum` values with the same word stems, such as `file` and `files`, unless the description mentions
+/// both.
 fn similar_values(schema: &Value) -> Vec<String> {
     let (words, said, mut found) = (values(schema), raw_description(schema), Vec::new());
     for (n, other) in words.iter().enumerate() {

@@ -72,7 +72,7 @@ fn report(
 ) {
     for group in groups {
         let Some((&last, others)) = group.split_last() else { continue };
-        // The author of a tool that `#[tool]` defines can change the tool, so if the group has one, the finding has the hint for authors.
+        // A hint for a tool that `#[tool]` defines is preferred, because the reader can change this tool.
         let editable = group.iter().map(|&at| Hints::of(&definitions[at])).find(|hints| !hints.is_foreign);
         let hints = editable.unwrap_or_else(|| Hints::of(&definitions[last]));
         let names: Vec<String> = others.iter().map(|&at| format!("`{}`", definitions[at].name())).collect();
@@ -86,7 +86,7 @@ fn report(
     }
 }
 
-/// Finds parameters with the same description. Parameters that also have the same name count once, because the variants of an enum may
+/// Finds parameters with the same description. Parameters with the same name and description count once, because variants of an enum may
 /// repeat a field.
 pub(super) fn same_parameters(
     parameters: &[Parameter<'_>],
@@ -115,7 +115,7 @@ fn groups<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<Vec<usize>> {
     in_order(groups.into_values())
 }
 
-/// Returns the groups of positions that are alike, directly or through other members.
+/// Groups positions that are alike, directly or through other positions.
 fn alike(count: usize, is_alike: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
     // `first[n]` is the first member of the group of `n`.
     let mut first: Vec<usize> = (0..count).collect();

@@ -1,5 +1,4 @@
-//! Hints for findings: for the author of a tool in this program, or for the user of a foreign tool. A tool is foreign if `#[tool]` does
-//! not define it, for example a tool of an MCP server.
+//! The advice in findings. The author of a `#[tool]` gets other advice than the user of a foreign tool, such as a tool of an MCP server.
 
 use crate::tool::definition::ToolDefinition;
 
@@ -21,7 +20,7 @@ pub(super) struct Hints {
     pub(super) alike_described: &'static str,
     pub(super) refused_example: &'static str,
     pub(super) costly_tool: &'static str,
-    /// The hints for a description that names a parameter wrongly. They begin with `: ` or are empty, because the message adds no
+    /// The hints for a description with a wrong name of a parameter. A hint is empty or begins with `: `, because the message adds no
     /// separator.
     pub(super) other_name_of_tool: &'static str,
     pub(super) other_name_of_parameter: &'static str,
@@ -48,8 +47,8 @@ const OWN: Hints = Hints {
     other_name_of_parameter: "",
 };
 
-/// Hints for a foreign tool, whose user can replace the description, but not the schema. A parameter that the description names in
-/// backticks counts as explained.
+/// Hints for a foreign tool. Its user can replace the description, but not the schema. A parameter that the description names in backticks
+/// counts as explained.
 const FOREIGN: Hints = Hints {
     is_foreign: true,
     undocumented_tool: "models choose tools by it; give it one with `ToolSet::describe`, or leave the tool out",

@@ -314,8 +314,8 @@ impl WireFormat for AgUiFormat {
     ) {
         self.close_all(w);
         let in_browser = waiting.iter().filter(|one| matches!(one.wants, Wants::Browser)).count();
-        // A client runs all calls without a result, unless the outcome is `interrupt`. So another outcome is sent only if the browser runs
-        // all these calls.
+        // Unless the outcome is `interrupt`, a client runs all calls without a result. So `interrupt` is left out only if all these calls
+        // are for the browser.
         if in_browser == waiting.len() && in_browser == unanswered {
             let ids: Vec<String> = waiting.iter().map(|one| self.call_id(&one.call)).collect();
             let outcome = self.is_current.then(|| json!({"type": "success", "pendingToolCallIds": ids}));

@@ -180,7 +180,7 @@ impl WireFormat for AiSdkFormat {
     }
 
     fn approval(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, request_id: &str, is_automatic: bool) {
-        // Version 6 has no `tool-approval-response`, so an automatic request would stay open.
+        // Version 6 has no chunk that answers a request, so an automatic one would stay open.
         if is_automatic && self.is_old() {
             return;
         }
@@ -225,8 +225,8 @@ impl WireFormat for AiSdkFormat {
         if !is_first || self.is_old() {
             return;
         }
-        // The call continues even without an answer, and a client rejects the result of a call that was not approved. So the chunk always
-        // approves the call.
+        // The chunk always approves the call. The call continues even without an answer, and a client rejects the result of an unapproved
+        // call.
         let mut chunk = json!({"type": "tool-approval-response", "approvalId": id, "approved": true});
         if !accepted {
             chunk["reason"] = json!("not answered");

@@ -36,7 +36,7 @@ pub(super) struct UiCall {
     pub(super) is_provider: bool,
     /// For a call that a sub-agent made: the id of the main run's call within which the sub-agent runs.
     pub(super) within: Option<String>,
-    /// For a call that a sub-agent made: the id of the sub-agent's run, if the run was announced.
+    /// For a call that a sub-agent made: the id of the sub-agent's run, if the page knows it.
     pub(super) child: Option<String>,
     /// Whether the call was sent to the page as a tool call of the protocol. Calls that sub-agents make may be sent as data instead.
     pub(super) is_part: bool,

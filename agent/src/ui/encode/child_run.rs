@@ -20,7 +20,7 @@ pub(super) struct ChildRun {
     pub(super) parent: Option<String>,
     /// The id of the sub-agent's current reply.
     pub(super) message_id: String,
-    /// The position in `UiCalls` of the main run's call that directly or indirectly contains this run.
+    /// The position in `UiCalls` of the main run's call that contains this run, at any depth.
     pub(super) outermost: usize,
     /// Whether the run was reported as suspended when the response ended.
     pub(super) is_suspended: bool,

@@ -63,8 +63,8 @@ impl UiEncoder {
             EventKind::ApprovalResolved { call_id, allowed, .. } => {
                 let id = id_of(call_id);
                 if self.is_part(&id) {
-                    // Edits are not written, because only the result message contains the edited arguments, and the encoder reads no
-                    // result messages of sub-agents.
+                    // Edits are not written, because the encoder does not read the result messages of sub-agents, which contain the edited
+                    // arguments.
                     self.decided(&id, *allowed, false, w, format);
                 }
             }
@@ -109,7 +109,7 @@ impl UiEncoder {
         let outermost = parent.as_ref().and_then(|parent| self.child_at(parent));
         let outermost = outermost.and_then(|at| self.children.get(at)).map(|run| run.outermost);
         if let (false, Some(_), Some(call)) = (is_known, &parent, self.calls.get_mut(at)) {
-            // The log no longer contains the start of this call, so the call was not sent to the page as a tool call of the protocol.
+            // The log no longer contains the start of this call, so the page did not receive the call as a tool call.
             call.is_part = false;
         }
         let call_id = self.calls.get(at).map_or_else(String::new, |call| call.unique_id.clone());
@@ -121,8 +121,7 @@ impl UiEncoder {
         self.children.push(child);
     }
 
-    /// Sends the texts of a sub-agent's reply only if results are shown as the model reads them, because the texts become a part of a
-    /// call's result.
+    /// Sends the texts of a sub-agent's reply. They become a part of a call's result, so only `ResultView::ForModel` shows them.
     fn child_reply(
         &mut self,
         at: usize,
@@ -179,7 +178,7 @@ impl UiEncoder {
     ) {
         let (Some(child), Some(call)) = (self.children.get(at), self.calls.open(id)) else { return };
         let Some(call) = self.calls.get_mut(call) else { return };
-        // The issues of the arguments are unknown here, because only the sub-agent has the `Plan` of the tool, which finds them.
+        // Only the sub-agent has the tool's `Plan`, so the issues of the arguments are not found here.
         let shown = self.view.end(result, ran, None, call.was_denied);
         let Some(end) = CallEnding::new(shown, result) else { return };
         let input = call.args.as_ref().map_or_else(|| json!({}), |args| self.view.input(None, args));
@@ -231,8 +230,8 @@ impl UiEncoder {
         }
     }
 
-    /// Announces the suspended runs of sub-agents again. A response that did not report a run as suspended writes no chunk for it, but
-    /// skips the chunk's number, so that later chunks have the same numbers in all responses.
+    /// Writes that the suspended runs of sub-agents continue. If this response did not report a run as suspended, it only skips the number
+    /// of the chunk, so that later chunks have the same numbers in all responses.
     pub(super) fn resume_children(&mut self, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         for child in &mut self.children {
             if std::mem::take(&mut child.is_suspended) {

@@ -67,8 +67,7 @@ impl UiEncoder {
         format.call_end(w, call, &input, &end);
     }
 
-    /// Ends the open calls that the run itself will not end. Calls of the provider's tools are ended only if `all` is `true`, because they
-    /// could still end in a later reply.
+    /// Ends the calls that are still open. Calls of the provider's tools could end in a later reply, so only `all` ends them.
     pub(super) fn end_open_calls(&mut self, all: bool, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         for at in self.calls.held_calls() {
             self.release_end(at, None, w, format);
@@ -91,8 +90,8 @@ impl UiEncoder {
         }
     }
 
-    /// Ends the sub-agents' runs within a call that has ended, and their calls. The calls end without results, because only the sub-agents
-    /// receive the results.
+    /// Ends the runs of sub-agents within a call that has ended, and the calls of these runs. No results are written for these calls,
+    /// because only the sub-agents receive the results.
     pub(super) fn end_calls_within(
         &mut self,
         call_id: &str,
@@ -188,8 +187,7 @@ impl UiEncoder {
                 format.questions(w, call, &questions);
             }
         }
-        // A started call that only waits for a decision on another call would block the chat of the AI SDK, so the call is marked as
-        // approved automatically.
+        // A started call that waits only for other calls would block the chat of the AI SDK, so it is sent as approved.
         let asks_page = |one: &WaitingCall| matches!(one.wants, Wants::Approval { .. } | Wants::Question(_));
         if self.waiting.iter().any(asks_page) {
             let tells_held = self.is_ai_sdk();

@@ -31,8 +31,8 @@ use crate::tool::registry::Registry;
 
 /// An encoder of the events of a run as chunks of a protocol.
 ///
-/// The encoder is pure: the same events give the same chunks. One encoder serves one connection. A suspended run may continue with the
-/// encoder that wrote its beginning, which knows all calls, or with a new encoder.
+/// The same events always give the same chunks. Each connection needs an encoder of its own. A suspended run can continue with the same
+/// encoder, which knows all calls, or with a new one.
 ///
 /// A response ends with [`end`](Self::end). If the run resumes afterwards, the next event begins a new response.
 ///
@@ -84,9 +84,8 @@ pub struct UiEncoder {
     error_code: Option<String>,
 }
 
-/// The first number of the chunks for sub-agents' events that follow an event of the main run. The numbers do not continue those of the
-/// event's own chunks, because their count differs between responses: the first event of a response also has the chunks that open the
-/// response.
+/// The first chunk number of sub-agents' events. Lower numbers belong to the latest event of the main run, which has a different number of
+/// chunks in each response.
 const CHILD_CHUNKS: u32 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,7 +179,7 @@ impl UiEncoder {
         });
     }
 
-    /// Sets the kind of the error that ends the run. The last event of the run does not contain this kind.
+    /// Sets the kind of the error that ends the run, because the events of the run do not contain it.
     #[cfg_attr(not(feature = "runtime"), allow(dead_code, reason = "the server sets it"))]
     pub(super) fn set_error_code(&mut self, code: impl Into<String>) {
         self.error_code = Some(code.into());
@@ -308,7 +307,7 @@ impl UiEncoder {
     }
 
     fn write_data(&self, event: &Event, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
-        // Updates of a reply have no data of the application, because updates are not repeated for a client that reconnects.
+        // Updates of a reply get no data of the application, because they are not repeated when a client reconnects.
         if self.phase != ResponsePhase::Open || matches!(event.kind, EventKind::MessageUpdate { .. }) {
             return;
         }
@@ -331,8 +330,8 @@ impl UiEncoder {
         at
     }
 
-    /// Returns the position of a pending call that a sub-agent made within the call `outermost`. The page must be able to answer the call,
-    /// so it is written as a tool call of the protocol, unless it was already sent as one.
+    /// Returns the position of a pending call of a sub-agent. The page must be able to answer the call, so the call is sent as a tool call
+    /// of the protocol, unless this has been done.
     fn child_call(
         &mut self,
         id: &str,
@@ -396,7 +395,7 @@ impl UiEncoder {
         let known = self.calls.open(call_id);
         // The name of the tool is unknown if the call began in an earlier response. The end of the call adds the name.
         let at = known.unwrap_or_else(|| self.known_call(call_id, ""));
-        // If the page was not asked, the run itself made the decision, so the approval request is written as an automatic request.
+        // If the page was not asked, the run itself decided, so the approval request is written as automatic.
         let automatic = self
             .calls
             .get(at)
@@ -416,8 +415,7 @@ impl UiEncoder {
         format.decision(w, call, request_id.as_deref(), is_allowed);
     }
 
-    /// Writes that a question was answered, if the page was asked. The page does not know questions that a function of the application
-    /// answered.
+    /// Writes that a question was answered. Skips questions that the page never saw, because a function of the application answered them.
     fn question_end(
         &mut self,
         id: &str,

@@ -59,7 +59,7 @@ fn context(list: &[Value]) -> Result<Option<UserMessage>, UiRequestError> {
     Ok((!text.is_empty()).then(|| UserMessage::from(text)))
 }
 
-/// Reads the prompt from the last message. If the last message is a result, all results after the assistant's last message become answers.
+/// Reads the prompt from the last message. If this is a result, reads all results after the last message of the assistant as answers.
 fn last_messages(messages: &[Value], request: &mut UiRequest) -> Result<(), UiRequestError> {
     let role = |message: &Value| message.get("role").and_then(Value::as_str).unwrap_or_default().to_owned();
     let last = messages.last().ok_or(UiRequestError::Empty)?;
@@ -141,7 +141,7 @@ fn content_part(part: &Value, field: &str) -> Result<Part, UiRequestError> {
     }
 }
 
-/// Converts media without a media type to the kind that the page names.
+/// Converts media that were read as a document to the kind that the page names.
 fn typed(part: Part, kind: &str) -> Part {
     use crate::message::Content;
     match part.content {
@@ -168,8 +168,8 @@ fn tool_result(message: &Value, field: &str) -> Result<UiAnswer, UiRequestError>
     Ok(UiAnswer::Output { call_id, output: output.into() })
 }
 
-/// Reads an answer to a suspended run. Only the run can tell whether an id belongs to an approval request or to a question. So the answer
-/// is returned, and is also added to `request.inputs`.
+/// Reads an answer to a suspended run. Only the run knows whether the answer is for an approval request or a question, so the answer is
+/// also added to `request.inputs`.
 fn resume_entry(entry: &Value, field: &str, request: &mut UiRequest) -> Result<UiAnswer, UiRequestError> {
     let id = id(entry.get("interruptId"), &format!("{field}/interruptId"))?;
     let is_cancelled = match entry.get("status").and_then(Value::as_str) {

@@ -10,8 +10,8 @@ use crate::tool::output::ToolOutput;
 use crate::tool::question::{Question, QuestionInput};
 
 impl UiRequest {
-    /// Returns the decisions, inputs and results in this request that the suspended run waits for. Allowed calls run with the arguments of
-    /// the suspended run, unless the request explicitly changes the arguments.
+    /// Returns those decisions, inputs and results of this request that the suspended run waits for. An allowed call runs with its stored
+    /// arguments, unless the request explicitly changes them.
     ///
     /// Results count only for tools that the front end runs: see [`with_browser_tools`](Self::with_browser_tools).
     ///
@@ -118,8 +118,8 @@ impl UiRequest {
         }
     }
 
-    /// Returns the input to a question. The AI SDK has one approval request for each call, with the id of the call's first question. So a
-    /// denial of that request declines all questions of the call. AG-UI has an answer for each question.
+    /// Returns the input to a question. The AI SDK has one approval request for all questions of a call, under the id of the first
+    /// question. Its denial declines all questions. AG-UI has an answer for each question.
     fn input_to(
         &self,
         question: &Question,

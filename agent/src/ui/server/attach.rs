@@ -75,8 +75,8 @@ impl UiServer {
     }
 }
 
-/// Encodes the events that arrived while earlier events were encoded, until the reader is up to date. Returns `true` if the reader then
-/// follows the run, and `false` if the response was ended before.
+/// Encodes the events that arrived in the meantime, until the reader is up to date. Returns `true` if the reader now follows the run, and
+/// `false` if its response has ended.
 fn catch_up(thread: &UiThread, id: u64, mut encoder: UiEncoder, chunks: &mut Vec<UiChunk>) -> bool {
     loop {
         match thread.go_live(id, encoder) {
@@ -169,15 +169,14 @@ fn child_of(json: &str) -> Option<String> {
 }
 
 /// Returns the chunks that show a run of AG-UI to a new reader: the start, a snapshot of the messages so far, and all chunks from `from`
-/// on. Of the chunks before `from`, only chunks that the history lacks are repeated, because a client would append the other chunks to its
-/// messages a second time.
+/// on. Earlier chunks are repeated only if the snapshot lacks their content; a client would show other repeated chunks twice.
 #[cfg(feature = "ui-ag-ui")]
 fn snapshot(chunks: &[UiChunk], from: usize, history: &serde_json::Value) -> Vec<UiChunk> {
     use serde_json::json;
 
     let (before, rest) = chunks.split_at(from.min(chunks.len()));
     let is = |chunk: &UiChunk, kind: &str| chunk.json.starts_with(&format!("{{\"type\":\"{kind}\""));
-    // The end of a finished run is among the chunks before `from`. It is sent after all other chunks.
+    // If the run has finished, its end is the last chunk before `from`. It is sent after all other chunks.
     let end = before.last().filter(|chunk| is(chunk, "RUN_FINISHED") || is(chunk, "RUN_ERROR"));
     let mut step: Option<&UiChunk> = None;
     for chunk in before {
@@ -192,7 +191,7 @@ fn snapshot(chunks: &[UiChunk], from: usize, history: &serde_json::Value) -> Vec
     all.extend(step.filter(|_| end.is_none()).cloned());
     let messages = json!({"type": "MESSAGES_SNAPSHOT", "messages": history});
     all.push(UiChunk { id: start.id.clone(), json: messages.to_string() });
-    // Results become messages only when all calls of a reply have ended. Results that are not yet in the history are repeated.
+    // The history gets the results of a reply only when all its calls have ended. Results that the history lacks are sent again.
     let known = |chunk: &UiChunk| {
         let result: serde_json::Value = serde_json::from_str(&chunk.json).unwrap_or_default();
         history.as_array().is_some_and(|list| list.iter().any(|message| message["id"] == result["messageId"]))
@@ -201,7 +200,7 @@ fn snapshot(chunks: &[UiChunk], from: usize, history: &serde_json::Value) -> Vec
         before.iter().partition(|chunk| child_of(&chunk.json).is_some());
     let results = own.into_iter().filter(|chunk| is(chunk, "TOOL_CALL_RESULT"));
     all.extend(results.filter(|chunk| !known(chunk)).cloned());
-    // The history has no runs of sub-agents, so the chunks of runs that have not ended are repeated.
+    // The history has no runs of sub-agents, so their chunks are repeated, except the chunks of ended runs.
     let has_ended = |child: &Option<String>| {
         let ends = |chunk: &&&UiChunk| is(chunk, "SUBAGENT_FINISHED") || is(chunk, "SUBAGENT_ERROR");
         of_children.iter().filter(ends).any(|chunk| child_of(&chunk.json) == *child)

@@ -82,7 +82,7 @@ impl UiServer {
         if !self.shared.continues_runs || thread.assistant.unfinished_run().is_none() {
             return Ok(());
         }
-        // Without the tools that the page declared, calls of these tools would end as calls of unknown tools, so the run has to wait.
+        // Without the tools of the page, calls of these tools would end as calls of unknown tools, so the run has to wait.
         if tools.is_none() && self.shared.options.client_tools && thread.needs_client_tools() {
             return Ok(());
         }
@@ -224,7 +224,7 @@ async fn drive(
     if let Some(event) = last {
         publish(&thread, &event).await;
     }
-    // The guard must not settle the thread again later, because another run may have begun by then.
+    // Disarms the guard, because another run may have begun when the guard is dropped.
     unsettled.0 = None;
     thread.settle(suspended);
     let thread = Arc::downgrade(&thread);

@@ -34,7 +34,7 @@ pub(super) fn with_turns(messages: &[Arc<Message>]) -> Vec<EarlierMessage> {
     with_turn.collect()
 }
 
-/// Creates the events of these messages, all with the number 0, which no sent event has.
+/// Creates the events of these messages. All have the number 0, which no sent event has.
 pub(super) fn events_of(run_id: &Arc<str>, messages: &[EarlierMessage]) -> Vec<Arc<Event>> {
     let (calls, usage, list) = (Vec::new(), Usage::default(), Vec::new());
     let mut events = EarlierEvents { run_id, turn: 0, reply: None, calls, usage, list };

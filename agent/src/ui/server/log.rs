@@ -8,8 +8,8 @@ use crate::loop_core::{Event, EventKind};
 use crate::message::{Content, MediaSource, Message, Part};
 use crate::model::ModelEvent;
 
-/// Maximum size of the updates of a reply, or of the progress of calls, in bytes. Above this size, updates are merged, and only the last
-/// progress of each call is kept.
+/// Maximum size of a reply's updates, and of the progress of calls, in bytes. Larger updates are merged. Of larger progress, only the last
+/// event of each call is kept.
 const MAX_UPDATES: usize = 1 << 20;
 /// The estimated size of an event without its texts, in bytes.
 const PER_EVENT: usize = 128;
@@ -62,7 +62,7 @@ impl ReplayLog {
         self.earlier.is_empty() && self.events.is_empty()
     }
 
-    /// Returns the events so far, and the position among them at which the current reply begins.
+    /// Returns the events so far, and the position at which the current reply begins.
     pub(super) fn events(&self) -> (Vec<Arc<Event>>, Option<usize>) {
         let mut all = match &self.run_id {
             Some(run_id) if !self.earlier.is_empty() => events_of(run_id, &self.earlier),
@@ -200,8 +200,8 @@ impl ReplayLog {
         self.count();
     }
 
-    /// Drops the events up to the last position at which no call was open, and keeps their messages. The later events belong to open
-    /// calls, so they are kept. The size of the kept events is bounded only by the results of the application's tools.
+    /// Drops the events up to the last position at which no call was open, and keeps their messages. All later events are kept, whatever
+    /// their size.
     fn shorten(&mut self) {
         let (mut open, mut waiting, mut end) = (0_usize, 0_usize, None);
         for (at, event) in self.events.iter().enumerate().filter(|(_, event)| event.is_own()) {

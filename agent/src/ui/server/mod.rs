@@ -80,8 +80,7 @@ pub struct UiServer {
     scope: Option<Arc<str>>,
 }
 
-/// Maximum time for which a request waits until a run of an earlier process asks its question again. After this time, the answer in the
-/// request is rejected.
+/// Maximum wait until a run of an earlier process asks its question again. After this time, the answer in the request is rejected.
 const CONTINUE_WAIT: Duration = Duration::from_secs(10);
 
 /// The prefix of the scopes of callers. With the prefix, a caller with an empty name differs from the single user, whose scope is empty.
@@ -140,8 +139,8 @@ impl ServerShared {
         cell.get_or_try_init(open).await.cloned()
     }
 
-    /// Removes the least recently used idle thread if there are too many threads, and returns it. If this scope has more than a tenth of
-    /// the allowed threads, only its own threads are candidates.
+    /// If there are too many threads, removes the least recently used idle thread, and returns the thread. If this scope has more than a
+    /// tenth of the allowed threads, only threads of this scope are removed.
     fn make_room(&self, scope: &Arc<str>, threads: &mut Threads) -> Option<Arc<OnceCell<Arc<UiThread>>>> {
         let max = self.limits.threads.max(1);
         if threads.len() < max {
@@ -229,7 +228,7 @@ impl UiServer {
         if let Some(response) = self.queue(&thread, protocol, &request)? {
             return Ok(response);
         }
-        // A page that only asks whether a result has been delivered receives the suspended run again.
+        // If the page only asks for the state of waiting calls, the response repeats the suspended run.
         let asks = |answer: &UiAnswer| matches!(answer, UiAnswer::Waiting { is_abandoned: false, .. });
         if request.prompt.is_none() && thread.suspended().is_some() && request.answers.iter().all(asks) {
             return self.attach_to(&thread, protocol, &request, None);
@@ -292,9 +291,9 @@ impl UiServer {
         self.attach_to(thread, protocol, request, None).map(Some)
     }
 
-    /// Lets a reader follow the run of a thread: sends the run so far, and then further chunks as they arrive. The status is 204 if the
-    /// thread has no run that is active, is suspended, or ended less than a minute ago. The status is also 204 if the thread has a run of
-    /// an earlier process that needs tools that its page declared, because only a request that declares these tools continues the run.
+    /// Lets a reader follow the run of a thread: sends the run so far, and then further chunks as they arrive. The status is 204 if no run
+    /// of the thread is active, is suspended, or ended less than a minute ago. The status is also 204 if an earlier process began the run,
+    /// and the run needs tools that its page declared. Only a request that declares these tools continues such a run.
     ///
     /// `after` is the id of the last chunk that the client received. The client then receives only later chunks. If some events after this
     /// chunk are no longer kept, the client receives the whole run from its beginning.

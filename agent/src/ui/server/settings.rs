@@ -101,10 +101,9 @@ impl UiServer {
         })
     }
 
-    /// Continues runs of sessions that an earlier process of this server left. A run continues when a page comes back
-    /// ([`attach`](Self::attach)), or sends a decision or result. The assistants of [`threads`](Self::threads) need a
-    /// [session](crate::AssistantBuilder::session). A suspended run asks again, under the same ids. A run that was killed
-    /// [continues](crate::store#after-a-crash).
+    /// Continues runs that an earlier process of this server did not finish. The assistants of [`threads`](Self::threads) need a
+    /// [session](crate::AssistantBuilder::session). A run continues when a page comes back ([`attach`](Self::attach)), or sends a decision
+    /// or result. A suspended run asks again, under the same ids. A killed run continues as [after a crash](crate::store#after-a-crash).
     ///
     /// Call this method only if all requests of a thread are sent to one process: another process would take over an active run.
     ///
@@ -155,9 +154,9 @@ impl UiServer {
         self.set(|shared| shared.limits.threads = threads)
     }
 
-    /// Sets the maximum size of the events of a thread's run that are kept for readers that reconnect, in bytes. Default: 4 MiB. Of older
-    /// events, only the messages are kept, so the progress, coercions and times of their calls are not shown. The events of active calls
-    /// count towards this limit, but are always kept.
+    /// Sets the maximum size, in bytes, of the events that a thread keeps for readers that reconnect. Default: 4 MiB. Of older events,
+    /// only the messages are kept, without the progress, coercions and times of calls. The events of active calls count, but are always
+    /// kept.
     pub fn max_log(self, bytes: usize) -> Self {
         self.set(|shared| shared.limits.log = bytes)
     }

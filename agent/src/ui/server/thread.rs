@@ -51,7 +51,7 @@ pub(super) struct ThreadState {
     next_reader: u64,
     /// Increased when a reader connects, so that the timer in `leave` does not cancel the run of a reader that came back.
     pub(super) attendance: u64,
-    /// The run and turn of messages, by the address of the message.
+    /// The run and turn of each message, by the message's address.
     labels: HashMap<usize, MessageLabel>,
     /// Readers that disconnected while an event was being sent to them.
     left: Vec<u64>,
@@ -109,7 +109,7 @@ impl LiveReader {
     }
 }
 
-/// The next step for a reader whose encoder has read the log to its end.
+/// The next step for a reader after its encoder has read the log.
 pub(super) enum AttachStep {
     Live,
     /// The encoder has to read these events, which arrived while the encoder read the log.
@@ -119,8 +119,7 @@ pub(super) enum AttachStep {
 }
 
 impl UiThread {
-    /// Creates a thread. Stored messages keep the run ids and turn numbers under which earlier processes made them, so that the ids of the
-    /// messages stay the same.
+    /// Creates a thread. Stored messages keep their run ids and turn numbers, so that the message ids are the same after a restart.
     pub(super) fn new(assistant: Assistant, max_log: usize) -> Self {
         let (mut log, mut labels, mut run_id) = (ReplayLog::new(max_log), HashMap::new(), None);
         for (message, run_id, turn) in assistant.stored_messages() {
@@ -182,8 +181,8 @@ impl UiThread {
         (!state.is_busy && state.connected.is_empty()).then_some(state.last_used)
     }
 
-    /// Returns whether a run that another process left unfinished has calls of tools that the application does not have. The page must
-    /// declare these tools again before the run can continue. Calls that ended with the code `unknown_tool` do not count.
+    /// Returns whether an unfinished run of another process has calls of tools that the application does not have. The page must declare
+    /// these tools again before the run can continue.
     pub(super) fn needs_client_tools(&self) -> bool {
         let Some((_, messages)) = self.assistant.unfinished_messages() else { return false };
         let was_unknown = |call_id: &str| {
@@ -287,7 +286,7 @@ impl UiThread {
         state.readers.iter().any(|reader| reader.sender.capacity() * 2 < reader.sender.max_capacity())
     }
 
-    /// Frees the events of a run that has ended, unless the thread has a later, an active or a suspended run.
+    /// Frees the events of the thread's latest run, unless the thread is busy or has a suspended run.
     pub(super) fn forget(&self, run_id: &str) {
         let mut state = self.lock();
         let is_over = !state.is_busy && state.suspended.is_none();
@@ -309,7 +308,7 @@ impl UiThread {
         let readers = std::mem::take(&mut state.readers);
         let (attaching, live): (Vec<_>, Vec<_>) =
             readers.into_iter().partition(|reader| reader.encoder.is_none());
-        // Readers whose encoder is still reading earlier events are disconnected when the encoder has read these events.
+        // A reader without an encoder is disconnected later, when its encoder has read the earlier events.
         state.ended.extend(attaching);
         drop(state);
         for reader in live {
@@ -317,8 +316,7 @@ impl UiThread {
         }
     }
 
-    /// Lets a reader follow the run if its encoder has read all events so far. Otherwise returns the encoder with the events that it still
-    /// has to read.
+    /// Lets a reader follow the run. If the encoder has not read all events yet, returns it with the remaining events instead.
     pub(super) fn go_live(&self, id: u64, encoder: UiEncoder) -> AttachStep {
         let mut state = self.lock();
         let Some(reader) = state.readers.iter_mut().find(|reader| reader.id == id) else {

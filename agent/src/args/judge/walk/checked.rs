@@ -30,8 +30,8 @@ impl<'w> Walk<'w, '_> {
         self.found = before.and(own);
         let graph = self.graph;
         let verdict = if own.count > 0 && own.non_schema_coercion {
-            // A value that has issues cannot be coerced, and a check may fail for this reason. Coercion does not change which keys are
-            // given, so checks of the given keys are reliable, unless a null may become absent.
+            // A value with issues cannot be coerced, and a check may fail for this reason. Checks that depend only on which keys are given
+            // are reliable, unless a null may become absent.
             if doc.has_null_entry() {
                 return;
             }
@@ -88,8 +88,7 @@ impl<'w> Walk<'w, '_> {
     }
 }
 
-/// Returns the node of the property to which a JSON pointer leads. Returns `None` unless the pointer has one segment that names a
-/// property.
+/// Returns the node of the property that a JSON pointer such as `/limit` names. Returns `None` for any other pointer.
 fn named(graph: &Graph, base: NodeId, pointer: &str) -> Option<NodeId> {
     let NodeKind::Object(object) = graph.kind(graph.unchecked(base)) else { return None };
     let name = pointer.strip_prefix('/').filter(|name| !name.contains('/'))?;
@@ -97,7 +96,7 @@ fn named(graph: &Graph, base: NodeId, pointer: &str) -> Option<NodeId> {
     object.props.iter().find(|prop| prop.name == name).map(|prop| prop.node)
 }
 
-/// The issues that checks find in a value. Paths start at the value.
+/// The issues that checks such as `not` find in a value. Paths are relative to the value.
 #[derive(Default)]
 struct CheckSummary {
     issues: Vec<Issue>,
@@ -197,7 +196,7 @@ impl<'x> CheckJudge<'x> {
         Walk::count(self.shared, node, doc).count == 0
     }
 
-    /// Adds all issues of a value at a schema node. `why` says why the node applies, and is added to each issue.
+    /// Adds all issues of a value at a schema node. The text of each issue also gets `why`, the reason why the node applies.
     fn fit(&self, node: NodeId, doc: &'x Doc<'_>, why: Option<&str>, verdict: &mut CheckSummary) {
         let mut issues = Vec::new();
         let mut walk = Walk::new(self.shared, self.collect.then_some(&mut issues));

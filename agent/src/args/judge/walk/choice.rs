@@ -44,8 +44,8 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Reports the key that was probably sent in place of the tag. Without the tag, the variant is not known, so the other keys are not
-    /// checked. Does nothing if unknown keys are accepted.
+    /// Reports the key that was probably sent in place of the tag. The other keys are not checked, because the variant is unknown. Does
+    /// nothing if unknown keys are accepted.
     fn misspelled_tag(&mut self, tag: &'w str, variants: &[(String, NodeId)], doc: &'w Doc<'_>) {
         let Shape::Object(entries) = &doc.shape else { return };
         let unknown = self.graph.options.unknown_keys();

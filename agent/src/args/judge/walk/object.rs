@@ -125,8 +125,7 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Advises to send the inner object alone, if the outer object has only one key, which is unknown, and the inner object would fit in
-    /// place of the outer. Does nothing at the root.
+    /// Advises to unwrap an object such as `{"unknown": {…}}`, if the inner object fits in its place. Does nothing at the root.
     fn around(&mut self, object: &'w ObjectSpec, entries: &'w [(Cow<'_, str>, Doc<'_>)], unknown: &[&str]) {
         let ([(_, inner)], [_], false) = (entries, unknown, self.path.is_empty() || self.out.is_none())
         else {
@@ -144,9 +143,8 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Returns the only unknown key, if it was probably meant for the only missing parameter. Its value must fit this parameter, and must
-    /// not be a filler such as `none`. The key must not resemble another parameter that was not given. The issue about the key is marked
-    /// as one that the corrected call fixes.
+    /// Returns the only unknown key, if it was probably meant for the only missing parameter. The value must fit this parameter, and must
+    /// not be a filler such as `none`. The key must not resemble another absent parameter. Marks the issue about the key as mendable.
     fn perhaps_meant(
         &mut self,
         rules: &ObjectRules<'w>,
@@ -163,7 +161,7 @@ impl<'w> Walk<'w, '_> {
         let KeyUse { first: GivenEntry { doc, .. }, again: None } = keys.other(rules, key)? else {
             return None;
         };
-        // A parameter that accepts any value would fit every key.
+        // A parameter that accepts any value says nothing about the key.
         let takes_anything = matches!(self.graph.kind(prop.node), NodeKind::Any);
         if takes_anything
             || says_nothing(self.graph, prop.node, doc)
@@ -266,7 +264,7 @@ fn is_nothing(graph: &Graph, id: Option<NodeId>, doc: &Doc<'_>) -> bool {
             !matches!(entries.as_slice(), [(key, _)] if is_word(key))
                 && entries.iter().all(|(key, item)| item.is_null() || is_nothing(graph, below(key), item))
         }
-        // Null in a list is not a filler, because it may be an item.
+        // A null in a list may be an item, so the list is not empty.
         Shape::Array(items) => {
             let item = id.and_then(|id| graph.item(id));
             items.iter().all(|doc| is_nothing(graph, item, doc))

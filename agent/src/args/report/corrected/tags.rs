@@ -1,5 +1,5 @@
-//! Corrects objects of tagged enums whose tag is misplaced: the name of the variant is a key, a value under another key, or a text without
-//! an object.
+//! Corrects objects of tagged enums. The model may have sent the variant's name as a key, under another key, or as a text in place of the
+//! object.
 
 use super::Correction;
 use crate::args::plan::{NodeId, NodeKind};

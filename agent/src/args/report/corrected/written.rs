@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 pub(super) struct NewEntry<'k> {
     pub(super) key: &'k str,
-    /// The key as JSON with its colon, if it is the key of a property without aliases.
+    /// The key as JSON with its colon. `None` if the key may be an alias.
     written: Option<&'k str>,
     /// The value as JSON.
     pub(super) value: Cow<'k, str>,
@@ -52,7 +52,7 @@ pub(super) fn object_text(entries: &[NewEntry<'_>]) -> String {
 pub(super) fn canonical<'d>(doc: &'d Doc<'_>) -> Cow<'d, str> {
     match &doc.shape {
         Shape::Null | Shape::Bool(_) | Shape::Text(Cow::Borrowed(_)) => doc.raw.into(),
-        // An integer with fewer digits than the largest integer of 64 bits is written as it was sent.
+        // An integer with fewer digits than `i64::MAX` is written as it was sent.
         Shape::Number if doc.raw.len() < 19 && doc.is_integer_token() => doc.raw.into(),
         Shape::Number if is_shortest(doc.raw) => doc.raw.into(),
         Shape::Number => doc.to_value().to_string().into(),
@@ -64,8 +64,7 @@ pub(super) fn canonical<'d>(doc: &'d Doc<'_>) -> Cow<'d, str> {
     }
 }
 
-/// Returns whether a decimal is certainly the shortest form of its float. This is so if the decimal has few digits, a point, no exponent,
-/// no `0.0` at its beginning and no zero at its end.
+/// Returns whether a decimal such as `0.25` is certainly the shortest text of its float. `false` decides nothing.
 fn is_shortest(decimal: &str) -> bool {
     let digits = decimal.strip_prefix('-').unwrap_or(decimal);
     rounding::is_safe(decimal) && !digits.starts_with("0.0") && !digits.ends_with('0') && digits.contains('.')

@@ -1,5 +1,5 @@
-//! Answers well-formed tool calls without `rmcp`, which reads each message several times and serves each request as a separate connection.
-//! `rmcp` answers all other messages that [`Envelope`] can read.
+//! Answers well-formed tool calls without `rmcp`, because `rmcp` is slower: it reads each message several times. `rmcp` answers all other
+//! messages that [`Envelope`] can read.
 
 use super::super::catalogue::ToolCatalogue;
 use super::super::request_info::{DirectRequest, RequestInfo, RequestOrigin};
@@ -38,8 +38,8 @@ pub(super) struct DirectCall {
     version: ProtocolVersion,
 }
 
-/// Returns the call if it can be answered without `rmcp`. `rmcp` answers calls with unusual headers and, in the newer protocol versions,
-/// all calls if a tool has parameters that are sent in headers.
+/// Returns the call if it can be answered without `rmcp`. Calls that are less usual, such as calls with parameters in headers, are left to
+/// `rmcp`.
 pub(super) fn call(
     envelope: &Envelope<'_>,
     headers: &HeaderMap,
@@ -85,7 +85,7 @@ fn only(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&HeaderValue> {
 }
 
 /// Returns whether the client sends JSON, and accepts both JSON and an event stream. Returns `false` if `Accept` has parameters such as
-/// `q`, so that `rmcp` reads the header.
+/// `q`, which only `rmcp` reads.
 fn takes_and_sends_json(headers: &HeaderMap) -> bool {
     let text = |name| only(headers, name).and_then(|value| value.to_str().ok());
     let (Some(sent), Some(accepted)) = (text(CONTENT_TYPE), text(ACCEPT)) else { return false };
@@ -191,7 +191,7 @@ fn event(message: &ServerJsonRpcMessage) -> Bytes {
 
 /// The body of an event stream: the progress of a call, followed by its answer.
 struct CallEvents {
-    /// The next event that does not come from `events`: the first progress, or the answer at the end.
+    /// The first progress until it is sent, and later the answer.
     next: Option<Bytes>,
     events: mpsc::Receiver<ServerJsonRpcMessage>,
     /// The task of the call; `None` once the call has ended.

@@ -223,9 +223,9 @@ impl<'a> Envelope<'a> {
         serde_json::from_str(params.request_id?.get()).ok()
     }
 
-    /// Returns the message without the arguments of a call, because `rmcp` writes whole messages to its log. Returns `None` if the message
-    /// cannot contain arguments. A message with an unknown method may be a misspelled call, so it keeps only `_meta` of its parameters.
-    /// `kept` receives the name of the tool and the arguments, and returns those arguments that `rmcp` compares with headers.
+    /// Returns the message without the arguments of a call, because `rmcp` logs whole messages. Returns `None` if the message cannot
+    /// contain arguments. An unknown method may be a misspelled call, so only `_meta` of its parameters stays. `kept` gets the tool's name
+    /// and the arguments. It returns the arguments that `rmcp` compares with headers.
     pub(crate) fn without_arguments(&self, kept: impl FnOnce(&str, &str) -> Option<Value>) -> Option<String> {
         let method = self.method.as_deref()?;
         let is_known = |known: &&str| {

@@ -269,8 +269,8 @@ fn forbidden(text: &str) -> ServerResponse {
     rpc_error(StatusCode::FORBIDDEN, None, ErrorCode::Forbidden, text, None)
 }
 
-/// Returns an error for a request whose header and body both name the same older protocol version. Only requests of 2026-07-28 and later
-/// may name a version in the body, but `rmcp` would accept the request.
+/// Returns an error if the body names the same old protocol version as the header. A body must not name a version before 2026-07-28, but
+/// `rmcp` would accept the request.
 fn old_version(envelope: &Envelope<'_>, head: &Parts) -> Option<ServerResponse> {
     let in_header = head.headers.get("mcp-protocol-version")?.to_str().ok()?;
     if *in_header >= *ProtocolVersion::V_2026_07_28.as_str() {

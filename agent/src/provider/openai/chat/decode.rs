@@ -32,7 +32,7 @@ pub(super) struct ChatDecoder {
     text: Option<usize>,
     thinking: Option<usize>,
     calls: Vec<OpenCall>,
-    /// The position in `calls` of the last call with each id, and with each index.
+    /// The position in `calls` of the newest call with this id.
     by_id: HashMap<String, usize>,
     by_index: HashMap<u64, usize>,
     parts: usize,
@@ -363,7 +363,7 @@ impl ChatDecoder {
             // A piece without an index, an id and a name continues the last call.
             None if index.is_none() && name.is_empty() && id.is_empty() => self.calls.len().checked_sub(1),
             None if index.is_none() => by_id,
-            // The call may have started with a piece without an index, so only a call that has no index yet is continued.
+            // Earlier pieces of the call may lack an index, so a call without an index is continued.
             None => {
                 let unnumbered = |at: &usize| self.calls.get(*at).is_some_and(|call| call.index.is_none());
                 let last = || self.calls.len().checked_sub(1).filter(|_| name.is_empty() && id.is_empty());
@@ -423,8 +423,8 @@ impl Decoder for ChatDecoder {
             return Ok(());
         }
         let chunk = match failure::parse_event(event) {
-            // After the finish reason, only usage may follow. Keep-alive events have other names and may contain any data. Malformed events
-            // of both kinds are ignored.
+            // Malformed events are ignored after the finish reason, when only usage may follow. Keep-alive events, which have other names,
+            // may also be malformed.
             Err(_) if self.finish.is_some() || !matches!(event.event, "message" | "error") => return Ok(()),
             chunk => chunk?,
         };
@@ -476,8 +476,8 @@ impl Decoder for ChatDecoder {
     }
 }
 
-/// Merges a piece into `OpenRouter`'s reasoning details. Consecutive pieces of one kind form a block, unless their ids, data or signatures
-/// differ. Their `index` does not separate blocks, but text after a signature starts a new block.
+/// Merges a piece into `OpenRouter`'s reasoning details. A piece extends the last block if both have the same type and do not differ in
+/// id, data or signature. Text after a signature starts a new block.
 fn merge_detail(list: &mut Vec<Value>, piece: &Value) {
     let is_continued = |last: &JsonObject| {
         let both = |key: &str| Some((last.get(key)?.as_str()?, some_text(piece, key)?));

@@ -217,7 +217,7 @@ impl Encoder<'_> {
     fn messages(&self) -> Result<Vec<TextSegment>, ModelError> {
         let (messages, model) = (&self.request.messages, self.model);
         let stable = match self.compat.echo_thinking {
-            // A user message removes the thinking of earlier messages, so the text of messages after the last user message can change.
+            // A new user message removes the thinking of earlier messages, so only the text before the last user message is stable.
             EchoThinking::WithinTurn => last_user(messages).unwrap_or_default(),
             EchoThinking::Always | EchoThinking::Never => messages.len(),
         };
@@ -272,8 +272,8 @@ impl Encoder<'_> {
         }
     }
 
-    /// Writes a frequent turn directly as text, which is faster than building a JSON value: texts, calls and thinking that is not sent,
-    /// without provider data. Returns `false`, and writes nothing, for any other turn.
+    /// Writes a frequent turn directly as text, which is faster than building a JSON value. Such a turn has no provider data, and only
+    /// texts, calls and unsent thinking. Returns `false`, and writes nothing, for any other turn.
     fn push_plain(&self, turn: &WireTurn<'_>, ids: &CallIds, list: &mut WireList<'_>) -> bool {
         let provider = self.model.provider.as_str();
         match &turn.content {
@@ -334,8 +334,8 @@ impl Encoder<'_> {
         true
     }
 
-    /// Writes plain texts as one text, joined by line breaks, because not every server accepts a list. Any other content is written as a
-    /// list, and so is content that was a list in a recorded request.
+    /// Writes plain texts as one text, joined by line breaks, because not every server accepts a list. Other content, and a list from a
+    /// recorded request, is written as a list.
     fn content(&self, parts: &[Part]) -> Result<Value, ModelError> {
         let provider = self.model.provider.as_str();
         let content = content::content(parts, provider, &RULES, |part| write(part, provider, self.compat))?;
@@ -506,8 +506,8 @@ const RULES: WireRules = WireRules {
     foreign_media: ForeignMedia::AfterResults,
 };
 
-/// Returns whether a part is media that is sent after its result, because results contain only texts. Media with provider data of this
-/// server stay in the result.
+/// Returns whether a part of a result is media, which is sent after the result. Media with provider data of this server stay in the
+/// result.
 fn is_media(part: &Part, provider: &str) -> bool {
     matches!(part.content, Content::Image(_) | Content::Document(_) | Content::Audio(_))
         && part.provider_data_of(provider).is_none()

@@ -135,7 +135,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Returns provider data with `data` and the fields that were not parsed, or `None` if both are empty.
+    /// Returns provider data with the entries of `data`, and the unparsed fields as `message`. Returns `None` if both are empty.
     fn rest(&self, fields: JsonObject, mut data: JsonObject) -> Option<ProviderData> {
         if !fields.is_empty() {
             data.insert("message".to_owned(), fields.into());

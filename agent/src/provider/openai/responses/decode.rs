@@ -13,7 +13,7 @@ use crate::provider::parts::{JsonSource, cost, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
-/// Decodes one response of the Responses API. The item in `output_item.done` replaces the result of its deltas.
+/// Decodes one response of the Responses API. A completed item (`output_item.done`) replaces its deltas.
 pub(super) struct ResponsesDecoder {
     provider: String,
     items: Vec<OpenItem>,
@@ -95,9 +95,9 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Returns the position of an event's item in `items`. The item is found by `output_index`, because ids may differ between events. If
-    /// the event has no index, the item is found by its id, or as the last announced and unfinished item of this kind. Without an index
-    /// and an id, it is the last unfinished item.
+    /// Returns the position of an event's item in `items`. The item is found by `output_index`, because ids may differ between events. An
+    /// event without an index belongs to the item with its id, or else to the last announced, unfinished item of this kind. An event
+    /// without an index and an id belongs to the last unfinished item.
     fn find_item(&self, event: &Value, id: Option<&str>, kind: &str) -> Option<usize> {
         if let Some(index) = event.get("output_index").and_then(Value::as_u64) {
             return self.items.iter().rposition(|item| item.output_index == Some(index));
@@ -260,7 +260,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Records a refusal, which is emitted whole when its item is done. If the response ends before, the text received so far is emitted.
+    /// Records a refusal. The whole refusal is emitted when its item is done. If the response ends before, the text so far is emitted.
     fn record_refusal(&mut self, event: &Value, words: &str, is_whole: bool) {
         let at = self.find_or_start_item(event, "message");
         let index = event.get("content_index").and_then(Value::as_u64).unwrap_or_default();
@@ -319,9 +319,9 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Completes unfinished items from a completed response, adds missing items, and emits state that only the completed response has.
+    /// Completes unfinished items from the completed response, and adds items and state that only this response has.
     fn reconcile(&mut self, output: &[Value], out: &mut Vec<ModelEvent>) {
-        // Items without an index and with a new id can only be found by their order, which is reliable only if no item is missing.
+        // An item without an index and with a new id is found by its position, which is reliable only if no item is missing.
         let is_whole = self.items.len() == output.len();
         for (index, value) in (0u64..).zip(output) {
             let (id, kind) = (text(value, "id").unwrap_or_default(), text(value, "type").unwrap_or_default());

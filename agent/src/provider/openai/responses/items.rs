@@ -3,8 +3,8 @@
 //! The provider data of a part contains the fields of its item that `Part` has no field for, so that the item can be written back:
 //!
 //! * `reasoning`, and tools that the provider runs: the whole item, on the first part;
-//! * `message`: on the first part, the item's fields as `item`, with `plain` if the content was a string, or `empty` if it was an empty
-//!   list; on each further part, `more`; on every part, its own remaining fields as `part`;
+//! * `message`: the first part has the item's fields as `item`, and `plain` if the content was a string, or `empty` if it was an empty
+//!   list; each further part has `more`; every part has its own remaining fields as `part`;
 //! * `function_call`: the fields of the item that `ToolCall` has no field for.
 
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ fn call(provider: &str, item: &Value, source: JsonSource) -> Option<Part> {
         fields.extend(item.get("arguments").map(|value| ("arguments".to_owned(), value.clone())));
     }
     fields.retain(|_, value| source == JsonSource::Request || !value.is_null());
-    // `JsonSource::Reply` adds no empty provider data: for a call, such data would have no meaning.
+    // `JsonSource::Reply` adds no empty provider data, which would mean nothing for a call.
     Some(with_rest(
         Part::new(Content::ToolCall(ToolCall::new(id, name, arguments))),
         provider,
@@ -75,7 +75,7 @@ fn message(provider: &str, item: &Value, source: JsonSource) -> Option<Vec<Part>
             let is_empty = said.is_empty();
             let part = Part::text(said);
             fields.shift_remove("role");
-            // A message with only a role and a text is written back in the same form without provider data, unless the text is empty.
+            // A message with only a role and a text needs no provider data to be written back unchanged, unless the text is empty.
             if fields.is_empty() && !is_empty {
                 return Some(vec![part]);
             }
@@ -131,8 +131,8 @@ fn message(provider: &str, item: &Value, source: JsonSource) -> Option<Vec<Part>
     Some(parts)
 }
 
-/// Returns the content of a part of a message, and the part's remaining fields. In a reply of some servers, the part lacks its text or has
-/// the type `text`.
+/// Returns the content of a message's part, and the part's remaining fields. Some servers reply with parts without a text, or of the type
+/// `text`.
 fn read_content(value: &Value, is_reply: bool) -> Option<(Content, JsonObject)> {
     let mut rest = value.as_object()?.clone();
     let kind = take_text(&mut rest, "type")?;
@@ -158,7 +158,7 @@ fn has_content(part: &Value) -> bool {
     !part.is_null() && !is_no_refusal
 }
 
-/// Returns the list and the index of each part that has content.
+/// Returns the list and the index of each part with content.
 pub(super) fn part_positions(item: &Value) -> Vec<(PartList, u64)> {
     let is_reasoning = text(item, "type") == Some("reasoning");
     let of = |list: PartList, key: &str| -> Vec<(PartList, u64)> {
@@ -201,7 +201,7 @@ fn provider_tool(item: &Value) -> Option<Content> {
 ///
 /// Reasoning is sent only with the item that followed it, because the API refuses reasoning alone. `stored` means that the provider may
 /// have stored reasoning that is not encrypted. `is_own` means that the same model wrote the message. Calls of another model are sent
-/// without their item's id: with the id, the API requires their reasoning, which `HandOff` removed.
+/// without ids of items, because the API requires the removed reasoning for such an id.
 pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) -> Vec<Value> {
     let mut items: Vec<Value> = Vec::new();
     // Whether the last item is a message of plain text. If so, the next plain text is appended to it.
@@ -269,8 +269,8 @@ pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) 
     items
 }
 
-/// Returns whether an item is reasoning that the provider can use. Encrypted reasoning needs a next item that is sent. Other reasoning
-/// must be stored at the provider, or show its text.
+/// Returns whether the provider accepts a reasoning item. An encrypted item needs an item after it. Any other item must contain its text
+/// or be stored at the provider.
 fn is_usable(item: &Value, after: Option<&[Part]>, provider: &str, stored: bool) -> bool {
     if text(item, "type") != Some("reasoning") {
         return false;
@@ -324,7 +324,7 @@ pub(super) fn is_of_kind(part: &Part, kind: &str) -> bool {
     }
 }
 
-/// Returns the end of a completed part that the deltas left out. A completed part without text or arguments gets those that were emitted.
+/// Returns a delta with the rest of a completed part after `emitted`. A part without text or arguments gets the `emitted` ones.
 pub(super) fn missing_delta(part: &mut Part, emitted: &str, content_index: usize) -> Option<ModelEvent> {
     let rest = |whole: &str| whole.strip_prefix(emitted).filter(|rest| !rest.is_empty()).map(str::to_owned);
     match &mut part.content {

@@ -35,7 +35,7 @@ pub(super) fn request(
             reader.messages.push(user.into());
         }
         Some(Value::Array(items)) => items.iter().for_each(|item| reader.item(item)),
-        // Without `input`, `previous_response_id`, `conversation` or `prompt` refers to a prompt that is stored at the provider.
+        // A request without `input` continues something that the provider stores, for example by `previous_response_id`.
         None | Some(Value::Null) => {}
         Some(_) => return Err(invalid("the `input` of a request is a text or a list")),
     }
@@ -76,7 +76,7 @@ pub(super) fn request(
     request.tool_choice = read_tool_choice(given.get("tool_choice"), |choice| {
         (text(choice, "type") == Some("function")).then(|| text(choice, "name").unwrap_or_default())
     });
-    // `encode` needs `store`, because reasoning that is not encrypted is sent back only if the provider stored it.
+    // `encode` needs `store`, because only stored or encrypted reasoning is sent back.
     let store = Map::from_iter([("store".to_owned(), given.get("store").cloned().unwrap_or_default())]);
     request.provider_options.insert(provider.to_owned(), store.into());
     let info = ModelInfo::new(provider, protocol.api(), model);
