@@ -57,7 +57,7 @@ pub(crate) struct Param {
     pub(crate) options: ArgOptions,
     /// The advice and the span of a pattern such as `(a, b)`, which gives the model no name. Only the whole argument object needs no name.
     pub(crate) nameless: Option<(&'static str, Span)>,
-    /// The name of the type alias for the type of the parameter, or for `StandIn` if the type is no argument. With the alias, the compiler
+    /// The name of the type alias for the type of the parameter, or for `StandIn` if the type is not an argument. With the alias, the compiler
     /// makes this choice only once.
     pub(crate) own_type: Option<Ident>,
 }

@@ -72,7 +72,7 @@ pub(super) async fn play<J: RunJournal>(
     let child = request.child.take();
     let begun = begin(served, journal, &run, request, &cancel).await;
     if matches!(&begun, Err(error) if !matches!(error, StepError::Engine { .. })) {
-        // The run is over, so that nobody may send messages to it. The inbox stays open if a notice arrived first.
+        // The run is over, so messages for it are refused from here on. The inbox stays open if a notice arrived first.
         while !journal.close().await? {}
     }
     let (performer, core) = begun?;

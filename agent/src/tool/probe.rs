@@ -323,7 +323,7 @@ pub const fn shared<T: SharedReceiver>() {}
 #[derive(Debug)]
 pub struct OwnType<const IS: bool>;
 
-/// A type-level boolean. `true` selects `StandIn` in place of a type whose use is a mistake; see [`Advised`].
+/// A type-level boolean. `true` selects `StandIn` in place of a type whose use is a mistake; see `Advised`.
 #[derive(Debug)]
 pub struct ReplacedType<const IS: bool>;
 

@@ -76,7 +76,7 @@ pub(super) struct CommandEndpoint {
     pub(super) folder: Option<PathBuf>,
 }
 
-/// The environment variables of this program that a child process receives by default: those that programs commonly need, and that are no
+/// The environment variables of this program that a child process receives by default: those that programs commonly need, and that are not
 /// secrets.
 pub(super) const INHERITED: [&str; 10] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TMPDIR", "SYSTEMROOT", "APPDATA"];

@@ -230,7 +230,7 @@ fn bytes_that_are_no_text_are_errors_that_keep_what_came() {
             bytes[at] = 0xFF;
             let (partial, error) = read(&*protocol, "test", 200, &bytes);
             let Some(error) = error else {
-                // An invalid byte between events, or in the name of a field, is no error: the line or the event is ignored.
+                // An invalid byte between events, or in the name of a field, is not an error: the line or the event is ignored.
                 assert!("Hé".starts_with(&partial.text()), "{api} at {at}");
                 continue;
             };

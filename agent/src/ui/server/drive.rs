@@ -193,7 +193,7 @@ async fn drive(
         drop(begun.send(Err(error)));
         return;
     };
-    // What `restore` holds, such as the events of the previous run, is not kept while this run goes on.
+    // `restore` holds the events of the previous run, which are not needed during this run.
     drop(restore);
     let mut begun = Some(begun);
     let mut next = Some(first);
