@@ -355,10 +355,12 @@ fn restore_unchanged(edited: &mut Value, shown: &Value, sent: &Value) {
                 }
             }
         }
-        // Items have no names, so only items that are unchanged at their index are restored.
-        (Value::Array(edited), Value::Array(shown), Value::Array(sent)) if edited.len() == shown.len() => {
-            for ((value, shown), sent) in edited.iter_mut().zip(shown).zip(sent) {
-                if value == shown {
+        // Items have no names, so only items that are unchanged at their index are restored. Of items that look the same without their
+        // secrets, the person may have moved or removed one, so none of them is restored.
+        (Value::Array(edited), Value::Array(all), Value::Array(sent)) if edited.len() == all.len() => {
+            let is_alone = |item: &Value| all.iter().filter(|other| *other == item).count() == 1;
+            for ((value, shown), sent) in edited.iter_mut().zip(all).zip(sent) {
+                if value == shown && shown != sent && is_alone(shown) {
                     value.clone_from(sent);
                 }
             }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::restore_unchanged;
 use crate::model::reply;
 use crate::runtime::{Assistant, Decisions};
 use crate::tool::context::ToolContext;
@@ -35,4 +36,14 @@ async fn a_delivered_result_is_kept_in_a_file_if_it_is_longer_than_its_tool_allo
         assert_eq!(files, usize::from(is_kept));
     }
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn of_items_that_look_the_same_none_gets_its_secret_back() {
+    let hidden = crate::args::hidden();
+    let shown = json!([{"key": hidden}, {"key": hidden}, {"key": hidden, "host": "b"}]);
+    let sent = json!([{"key": "1"}, {"key": "2"}, {"key": "3", "host": "b"}]);
+    let mut edited = json!([{"key": hidden}, {"key": "4"}, {"key": hidden, "host": "b"}]);
+    restore_unchanged(&mut edited, &shown, &sent);
+    assert_eq!(edited, json!([{"key": hidden}, {"key": "4"}, {"key": "3", "host": "b"}]));
 }
