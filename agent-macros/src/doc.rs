@@ -33,7 +33,7 @@ pub(crate) struct Docs {
     pub(crate) arguments: Vec<(String, String)>,
 }
 
-/// Returns the texts in the docs of a tool. `doc` says which part is the description.
+/// Returns the docs of a tool. `doc` selects the part that is the description.
 pub(crate) fn of_tool(attrs: &[Attribute], doc: Doc, errors: &mut Errors) -> Docs {
     let lines = lines(attrs, errors);
     let (told, listed) = sections::split(&lines);
@@ -140,7 +140,7 @@ fn fragment(text: &str) -> Vec<String> {
     } else {
         rest.to_vec()
     };
-    // Wider blanks belong to the text, so that the common indentation ends between characters in each line.
+    // Only spaces and tabs, of one byte each, are indentation, so `common` ends between characters in each line.
     let indent = |line: &&&str| line.len() - line.trim_start_matches([' ', '\t']).len();
     let common =
         rest.iter().filter(|line| !line.trim().is_empty()).map(|line| indent(&line)).min().unwrap_or(0);
@@ -152,9 +152,9 @@ fn fragment(text: &str) -> Vec<String> {
 
 enum Markdown<'a> {
     Blank,
-    /// A line that keeps the line break before it. The next line may continue its text.
+    /// A list item. The next line may continue its text.
     Item(&'a str),
-    /// A line that keeps the line breaks before and after it.
+    /// A line of its own, such as a heading or a row of a table.
     Alone(&'a str),
     Text(&'a str),
 }

@@ -111,9 +111,9 @@ impl Manifest {
         }
     }
 
-    /// Returns the only name to which the dependencies rename the library. Returns `None` if a dependency is named `agent`.
+    /// Returns the key of the only dependency with `package = "agent"`. Returns `None` if a dependency has the key `agent`.
     fn name_of_library(self, workspace: impl FnOnce() -> Option<Self>) -> Option<String> {
-        // In edition 2015, a path with `::` begins at the crate's root, where `extern crate` may give yet another name.
+        // In edition 2015, `::agent` is a path in the user's crate, where `extern crate` may rename the library again.
         if self.edition.is_none_or(|edition| edition == "2015")
             || self.dependencies.iter().any(|dependency| dependency.key == PACKAGE)
         {

@@ -53,8 +53,8 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
         #[allow(unused_mut)]
         let mut #set = #private::ToolSet::new();
         #(#adds)*
-        // These names are in a separate block, so that the user's expressions above do not see them. The block comes last: if a path is
-        // not a type, the compiler reports only the first use of the path, which should be in the user's expressions.
+        // The block hides these names from the user's expressions above. The block comes last: if a path is not a type, the compiler
+        // reports only the first use of the path, which should be in the user's expressions.
         {
             #[allow(unused_imports)]
             use #private::{

@@ -225,8 +225,8 @@ pub(crate) fn has_lifetime(tokens: &TokenStream) -> bool {
     })
 }
 
-/// Returns the types in `ty` that look like maps with keys other than text, such as `HashMap<Id, T>`, each with its key type. The key type
-/// is `None` for a tuple or an array.
+/// Finds types in `ty` that look like maps whose keys may not be text, such as `HashMap<Id, T>`. Returns each with its key type; `None`
+/// for tuples and arrays.
 pub(crate) fn with_composed_keys(ty: &Type) -> Vec<(Type, Option<Type>)> {
     struct FoundPairs(Vec<(Type, Option<Type>)>);
     impl VisitMut for FoundPairs {

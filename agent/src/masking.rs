@@ -46,8 +46,8 @@ impl SecretMask {
         });
     }
 
-    /// Masks the secrets in a complete text. Also masks a secret that the end of the text cuts off after [`MIN_PARTIAL_SECRET`] bytes or
-    /// more, if its replacement is [`REDACTED`].
+    /// Masks the secrets in a complete text. A secret that the end of the text cuts off is also masked, if its replacement is [`REDACTED`]
+    /// and at least [`MIN_PARTIAL_SECRET`] bytes are left.
     pub(crate) fn mask(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.scan(text.as_bytes(), true).0).into_owned()
     }
@@ -66,8 +66,8 @@ impl SecretMask {
         String::from_utf8_lossy(&shown).into_owned()
     }
 
-    /// Returns the masked input, and the number of bytes that were read. Unless `is_last` is set, reading stops where an incomplete secret
-    /// begins at the end of the input.
+    /// Returns the masked input, and the number of bytes that were read. Unless `is_last` is set, the end of the input is not read if a
+    /// secret may begin there.
     fn scan(&self, input: &[u8], is_last: bool) -> (Vec<u8>, usize) {
         let mut begins = [false; 256];
         for (secret, _) in &self.secrets {

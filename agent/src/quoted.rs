@@ -1,4 +1,4 @@
-//! The forms of a text in JSON, and in JSON that is quoted in JSON.
+//! The forms of a text in JSON strings, which may be quoted again.
 
 use std::fmt::Write as _;
 
@@ -27,9 +27,8 @@ const GO: EscapeStyle = EscapeStyle { ascii: false, slash: false, html: true, ca
 const DOTNET: EscapeStyle = EscapeStyle { ascii: true, slash: false, html: true, capitals: true };
 const PLAIN: EscapeStyle = EscapeStyle { ascii: false, slash: false, html: false, capitals: false };
 
-/// Returns all forms in which a secret has to be masked, the longest first: the text itself, the text as each [`EscapeStyle`] writes it in
-/// a JSON string, and this string quoted in JSON again, up to [`MAX_QUOTED`] levels. The outer levels are plain, and for PHP, which escapes
-/// a `/` at each level, also in its style.
+/// Returns all forms in which a secret has to be masked, the longest first: the text itself, and the text as each [`EscapeStyle`] writes
+/// it in a JSON string. The string may be quoted in further JSON strings, up to [`MAX_QUOTED`] levels.
 pub(crate) fn quoted_forms(text: &str) -> Vec<String> {
     let mut forms = vec![text.to_owned()];
     let styles = [(PLAIN, PLAIN), (PYTHON, PLAIN), (PHP, PLAIN), (PHP, PHP), (GO, PLAIN), (DOTNET, PLAIN)];

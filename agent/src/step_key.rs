@@ -30,9 +30,8 @@ pub struct StepKey {
     pub turn: u32,
     /// The kind of the step.
     pub kind: StepKind,
-    /// The position of the call in its reply. Steps without a call have other numbers: [`StepKind::Prepare`] the position of the first
-    /// call, [`StepKind::Poll`] a number for the queue and the moment, [`StepKind::Compact`] the number of the summary, and any other kind
-    /// 0.
+    /// The position of the call in its reply; for [`StepKind::Prepare`], of the first call. [`StepKind::Poll`] and [`StepKind::Compact`]
+    /// have a number that is different for each such step of a turn. Other steps without a call have 0.
     pub ord: u32,
 }
 
@@ -81,8 +80,8 @@ pub enum StepKind {
     Await,
     /// Decides whether the run continues after a turn, with the turn-end hooks.
     TurnEnd,
-    /// Asks for a summary of earlier messages. Up to four summaries may precede one request. The `ord` counts them from 0, or from 4 after
-    /// the provider refused the request as too long. An unusable summary is requested once more, and 8 is added to the `ord`.
+    /// Asks for a summary of earlier messages. The `ord` counts the summaries before one request from 0 to 3, or from 4 to 7 after the
+    /// provider refused the request as too long. The second request for an unusable summary adds 8 to the `ord`.
     Compact,
     /// Asks the application which model answers.
     Select,

@@ -218,8 +218,8 @@ pub trait Steps: Send {
         std::future::ready(Ok(None))
     }
 
-    /// Runs before each step and before the end of the run, after all events so far were received. An implementation may store the run, or
-    /// end the run with an error. On every replay, the run must then end before the same step.
+    /// Runs before each step and before the end of the run, after all events so far were received. An implementation may store the run
+    /// here, or end the run with an error. A replay must end the run at the same step.
     fn before_step(&mut self, run: &SharedLoop) -> impl Future<Output = Result<(), StepError>> + Send {
         std::future::ready(Ok(()))
     }
@@ -382,7 +382,7 @@ pub async fn drive<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), Step
     };
     loop {
         match emit(run, steps).await {
-            // Errors that stop a run have no effect now. A suspended run can still be stopped when it is driven again.
+            // The run is over or suspended, so an error cannot stop it now.
             Err(error) if error.is_stop() => {}
             emitted => return emitted.and(driven),
         }
@@ -395,7 +395,7 @@ enum StepOutcome {
     Done,
 }
 
-/// Performs the next step of the run. Takes no step if the loop first has to change its phase, or if a steering message skips the calls.
+/// Performs the next step of the run, or skips its calls if a steering message takes precedence.
 async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<StepOutcome, StepError> {
     emit(run, steps).await?;
     steps.before_step(run).await?;

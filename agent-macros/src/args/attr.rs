@@ -63,7 +63,7 @@ pub(crate) struct ArgOptions {
     /// The span of `skip`: the model neither sees nor sends the field.
     pub(crate) skip: Option<Span>,
     pub(crate) with: Option<With>,
-    /// The span of the first option other than `nested` and `flatten`. A parameter whose fields become the arguments must not have one.
+    /// The span of the first option other than `nested` and `flatten`. The whole argument object must not have such an option.
     pub(crate) own: Option<Span>,
 }
 
@@ -156,7 +156,7 @@ const VARIANT: Keys = Keys {
     repeatable: &["alias"],
     elsewhere: &[OF_TYPES, RENAME_ALL, (FIELD.known, "it describes one argument, write it on a field")],
 };
-// A type may derive both `ToolOutput` and `ToolArgs`, so options for arguments are accepted. Most options have no effect on outputs.
+// Options for arguments are accepted, because the type may derive `ToolArgs`, too. Most of them have no effect on outputs.
 const OUTPUT: Keys = FIELD;
 const FOREIGN: Keys = Keys {
     known: &[],

@@ -41,7 +41,7 @@ pub(super) fn stand_alone(input: &DeriveInput) -> bool {
 }
 
 /// Adds a bound for each field type to the mirror (the hidden copy of the type), so that serde's derive accepts any field type. Generated
-/// assertions check the field types instead. With `for<'__granted>`, the compiler checks a bound only where the impl is used.
+/// assertions check the field types instead. `for<'__granted>` delays the check of a bound to the use of the impl.
 pub(super) fn grant(fields: &[Ident], attrs: &mut Vec<Attribute>, private: &Private, kind: Kind) {
     if fields.is_empty() {
         return;

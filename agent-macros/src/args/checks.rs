@@ -75,8 +75,8 @@ impl Checks {
         self.whole.is_empty() && self.fields.is_empty()
     }
 
-    /// Returns the statements that run the checks on `self`. `lend` turns the expression `&self.field` into the reference that the check
-    /// gets. This changes only fields whose type cannot be an argument, because they have the type `StandIn`.
+    /// Returns the statements that run the checks on `self`. `lend` converts `&self.field` to the reference that a check gets, because the
+    /// field may have the type `StandIn`.
     pub(crate) fn run(
         &self,
         private: &Private,

@@ -1,5 +1,5 @@
-//! Converts the `#[arg(…)]` and the docs of one argument to attributes of serde and schemars. The generated code replaces a type that
-//! cannot be used, so that one mistake causes only one error.
+//! Converts the `#[arg(…)]` and the docs of one argument to attributes of serde and schemars. An unsuitable type is replaced in the
+//! generated code, so that one mistake causes only one error.
 
 use super::Kind;
 use super::attr::{ArgItem, ArgOptions, DefaultValue, With, parse};
@@ -30,9 +30,9 @@ pub(crate) struct FieldLowering<'a> {
     pub(crate) demands: bool,
     pub(crate) described: bool,
     pub(crate) transparent: bool,
-    /// The type aliases (`__Field0`, …) that assertions check.
+    /// The aliases (`__Field0`, …) of asserted field types.
     pub(crate) demanded: Vec<Ident>,
-    /// Whether the current field has the option `with`. Such a field keeps its own type.
+    /// Whether the current field has the option `with`, so that its type is never replaced.
     pub(crate) as_is: bool,
     pub(crate) requires_docs: bool,
     /// Whether serde reads the fields. `false` for types with `from` or `try_from`.
@@ -85,8 +85,7 @@ impl FieldLowering<'_> {
         }
     }
 
-    /// Adds an assertion that the field's type can be an argument or a result. A wrong type then causes one error, with a message of this
-    /// library, because the derives on the mirror (the hidden copy of the type) assume that the assertion holds.
+    /// Adds an assertion that the field's type can be an argument or a result, so that a wrong type causes one error with a clear message.
     fn demand(&mut self, field: &mut Field, serde: &Serde) {
         let (check, others) = match self.kind {
             Kind::Args => ("field", ["skip", "skip_deserializing", "deserialize_with", "with"]),
@@ -111,9 +110,9 @@ impl FieldLowering<'_> {
             type #alias = #ty;
             const _: fn() = || #private::#check::<#ty, #inner>();
         });
-        // For serde, `bounds::grant` adds bounds for the types in `demanded`. The derive of schemars accepts bounds only on generic types,
-        // so `#[schemars(with = …)]` names an alias instead: the field's type, or `StandIn` if the type has no schema. In a
-        // `#[serde(transparent)]` type, schemars must see the field's own type.
+        // The assertion reports a type without a schema. The derive of schemars must not report it again, so `#[schemars(with = …)]` names
+        // an alias: the field's type, or `StandIn` if the type has no schema. In a `#[serde(transparent)]` type, schemars must see the
+        // field's own type.
         if self.kind == Kind::Args && !self.transparent {
             let described = format_ident!("__Described{}", self.demanded.len());
             self.helpers.push(described_as(&described, &quote!(#ty), self.private));
@@ -125,8 +124,8 @@ impl FieldLowering<'_> {
         self.demanded.push(alias);
     }
 
-    /// Adds an assertion for each map type that may have tuples, arrays or structs as keys. JSON keys are text, so serde would refuse
-    /// every call with such a map.
+    /// Adds an assertion that no map has tuples, arrays or structs as keys. JSON keys are text, so serde would refuse every call with such
+    /// a map.
     fn keys(&mut self, ty: &Type) {
         let parameters: Vec<&Ident> = self.generics.type_params().map(|parameter| &parameter.ident).collect();
         if self.kind == Kind::Output || mentions(ty.to_token_stream(), &parameters) {
@@ -155,7 +154,6 @@ impl FieldLowering<'_> {
         }
     }
 
-    /// Adds an alias for the type of a flattened field. The alias marks the schema, because serde buffers flattened fields.
     fn flattened(&mut self, ty: &TokenStream) -> Ident {
         let (private, alias) = (self.private, format_ident!("__Flattened{}", self.helpers.len()));
         self.helpers.push(quote!(type #alias = #private::Flattened<#ty>;));
@@ -350,8 +348,8 @@ impl FieldLowering<'_> {
         field.attrs.push(parse_quote!(#[schemars(with = #alias)]));
     }
 
-    /// Returns the keywords for `format = "…"` and for the formats of validation crates. `x-format` demands the format of every text.
-    /// Otherwise, the Rust type decides, and may accept further texts.
+    /// Returns the schema keywords for the format of a field. With `x-format`, every text must have the format. Without it, the Rust type
+    /// decides.
     fn formats(&mut self, field: &Field, options: &ArgOptions) -> Vec<TokenStream> {
         if let Some((format, at)) = options.format {
             self.suits(&field.ty, at, &quote!(format()));
@@ -407,7 +405,7 @@ impl FieldLowering<'_> {
     }
 }
 
-/// Returns an alias for the type, or for `StandIn` if the type has no schema.
+/// Returns `type ALIAS = TYPE;`. `StandIn` replaces a type without a schema.
 pub(super) fn described_as(alias: &Ident, ty: &TokenStream, private: &Private) -> TokenStream {
     quote! {
         type #alias = <#private::OwnType<{
@@ -419,11 +417,11 @@ pub(super) fn described_as(alias: &Ident, ty: &TokenStream, private: &Private) -
 }
 
 /// Returns the path `<… as OrStandIn<T>>` for the type `T` of an argument. Its `Field` is `T`, or `StandIn` if `T` cannot be an argument.
-/// An assertion reports that error. The derives accept `StandIn`, so they do not report it again.
+/// The derives accept `StandIn`, so they report no second error.
 pub(crate) fn argument_or_stand_in(ty: &TokenStream, private: &Private) -> TokenStream {
     if types::has_lifetime(ty) {
-        // The type may be an alias of a reference. A test of such a type only gives the error that it cannot be read "for every lifetime".
-        // The advice in `BY_VALUE` is a better error, so a type with advice is not tested.
+        // The type may be an alias of a reference. For such a type, the test gives an unclear error about lifetimes. The advice in
+        // `BY_VALUE` is clearer, so a type with advice is not tested.
         let is_advised = quote!({
             #[allow(unused_imports)]
             use #private::AdviceUnknown as _;
@@ -442,7 +440,7 @@ pub(crate) fn argument_or_stand_in(ty: &TokenStream, private: &Private) -> Token
     quote!(<#own_type as #private::OrStandIn<#ty>>)
 }
 
-/// Returns `OwnType<{ CONSTANT }>` for the type of an argument. The constant is `false` if `StandIn` must replace the type.
+/// Returns `OwnType<true>` for a type that can be an argument, or else `OwnType<false>`.
 pub(crate) fn own_type(ty: &TokenStream, private: &Private) -> TokenStream {
     quote! {
         #private::OwnType<{
@@ -481,8 +479,7 @@ pub(crate) fn check_names(names: &[(Option<LitStr>, &[LitStr])], errors: &mut Er
     }
 }
 
-/// Lowers the attributes of a variant or a container: adds the description, and keeps only the attributes that the
-/// derives read.
+/// Rewrites the attributes of a variant or a type: adds the description, and keeps only the attributes that the derives read.
 pub(super) fn describe(attrs: &mut Vec<Attribute>, description: Option<&TokenStream>, kind: Kind) {
     let own_description = schemars_has(attrs, "description");
     keep(attrs, if kind == Kind::Output { &["serde"] } else { &["serde", "schemars"] });

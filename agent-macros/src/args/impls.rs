@@ -16,8 +16,8 @@ pub(super) struct How {
     pub(super) has_secrets: bool,
 }
 
-/// Returns the impls of `ToolArgs`, `Deserialize` and `JsonSchema`. With `own_serde`, returns only that of `ToolArgs`. After an error
-/// (`failed`), the other two do nothing, so that one mistake causes only one message.
+/// Returns the impls of `ToolArgs`, `Deserialize` and `JsonSchema`. With `own_serde`, returns only the impl of `ToolArgs`. If `failed`,
+/// the other two impls are placeholders, so that one mistake causes only one message.
 pub(super) fn args(
     input: &DeriveInput,
     mirror: &Ident,
@@ -129,8 +129,7 @@ fn deserialize_with(input: &DeriveInput, private: &Private, body: &TokenStream) 
 
 fn schema(input: &DeriveInput, mirror: &Ident, has_secrets: bool, private: &Private) -> TokenStream {
     let (_, type_generics, _) = input.generics.split_for_impl();
-    // If the derive on the mirror (the hidden copy of the type) reported an error, the mirror has no schema. The alias then names a
-    // stand-in, so that there is no second error.
+    // If the derive on the mirror failed, the mirror has no schema. The alias then names `StandIn`, so that there is no second error.
     let (alias, described) = if bounds::stand_alone(input) {
         let alias = Ident::new("__Described", Span::call_site());
         (Some(described_as(&alias, &quote!(#mirror), private)), quote!(#alias))
@@ -150,8 +149,8 @@ fn schema(input: &DeriveInput, mirror: &Ident, has_secrets: bool, private: &Priv
     } else {
         quote!(#of::json_schema(generator))
     };
-    // The last two functions are private API of schemars. They keep a newtype of an `Option` optional in the schema, as it is in serde:
-    // see the test `a_transparent_option_stays_optional`.
+    // Without the last two functions, which are private API of schemars, a newtype of an `Option` would be required in the schema: see the
+    // test `a_transparent_option_stays_optional`.
     let implementation = schema_with(
         input,
         private,

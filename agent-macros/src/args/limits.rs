@@ -41,8 +41,8 @@ impl FieldLowering<'_> {
             .collect()
     }
 
-    /// Adds an assertion that an end of the range is a value of the type. Returns `false`, and adds none, if the macro cannot read the
-    /// end, or if the type is generic.
+    /// Adds an assertion that `end` is a value of the type. Returns `false`, without an assertion, if `end` is not a number or a constant,
+    /// or if the type is generic.
     fn fits(&mut self, ty: &Type, end: &Expr) -> bool {
         let (private, at, written) = (self.private, ours(types::span(end)), pretty(end));
         let check = match Number::of(end) {

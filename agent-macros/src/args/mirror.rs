@@ -16,7 +16,6 @@ use quote::quote;
 use syn::ext::IdentExt;
 use syn::{Attribute, Data, DeriveInput, Fields, LitStr, Type, Variant, parse_quote};
 
-/// The tokens of the mirror, and of the functions that its attributes name.
 #[derive(Default)]
 pub(crate) struct Mirror {
     /// Default values and assertions. They contain expressions of the user, so they need the user's scope.
@@ -94,11 +93,12 @@ pub(crate) fn make(
     if checked {
         input.attrs.push(parse_quote!(#[schemars(extend("x-checked" = true))]));
     }
-    // schemars lists the keys of a map only if they are one `enum`. An enum with `#[serde(other)]` accepts every name, so it has no list.
+    // schemars lists the keys of a map only if they are one `enum`, which `closed_set` creates. With `#[serde(other)]`, every key is
+    // accepted.
     if unit_enum && kind == Kind::Args && words.in_order && !words.has_other {
         input.attrs.push(parse_quote!(#[schemars(transform = #private::closed_set)]));
     }
-    // The schema may show a variant as a default value, so an enum without fields derives `Serialize`, too.
+    // An argument enum without fields needs `Serialize` so that its schema can show a default value.
     if kind == Kind::Output || (unit_enum && kind == Kind::Args) {
         derives.push(quote!(#private::serde::Serialize));
     }
@@ -125,7 +125,7 @@ pub(crate) fn make(
     }
     bounds::grant(&lowering.demanded, &mut input.attrs, private, kind);
     input.ident = name.clone();
-    // A public trait names the mirror of a result, so the mirror must be `pub`.
+    // The impl of a public trait names this type, so the type must be `pub`.
     input.vis = if kind == Kind::Output { parse_quote!(pub) } else { syn::Visibility::Inherited };
     let FieldLowering { helpers, has_secrets, .. } = lowering;
     Mirror { helpers: quote!(#(#helpers)*), item: quote!(#[derive(#(#derives),*)] #input), has_secrets }
@@ -226,7 +226,7 @@ impl Words {
     }
 }
 
-/// Adds extensions for the aliases of a variant and for `other`, which schemars leaves out of the schema.
+/// Adds `x-aliases` and `x-other` to the schema of a variant, because schemars ignores both options.
 fn spell(variant: &mut Variant, aliases: &[LitStr], serde: &Serde, errors: &mut Errors) {
     let aliases: Vec<LitStr> = aliases.iter().cloned().chain(serde.texts("alias")).collect();
     if !aliases.is_empty() {
@@ -293,7 +293,7 @@ pub(crate) fn compare_names(
     })
 }
 
-/// Reports serde's `deserialize_with` or `with`, unless a `schemars` attribute gives the schema.
+/// Reports serde's `deserialize_with` or `with` if no `schemars` attribute gives the schema.
 pub(super) fn unstated(attrs: &[Attribute], errors: &mut Errors) {
     let serde = Serde::of(attrs);
     let stated = ["with", "schema_with"].iter().any(|key| schemars_has(attrs, key));

@@ -6,8 +6,7 @@ const OF_ARGUMENTS: [&str; 4] = ["arguments", "args", "parameters", "params"];
 
 use super::{CodeBlock, Line};
 
-/// Returns the lines for a model, and the lines of the sections about arguments. A `Line::Constant` belongs to the section that contains
-/// it.
+/// Splits docs into the lines for a model, and the lines of the sections about arguments. Drops the sections in [`FOR_PEOPLE`].
 pub(super) fn split(lines: &[Line]) -> (Vec<Line>, Vec<Line>) {
     enum To {
         Model,

@@ -69,8 +69,8 @@ impl Approval {
         Some(Self::When(Box::new(closure), names?))
     }
 
-    /// Reports names in the rule that are not arguments. If a struct is the only parameter, the names may be its fields. The compiler
-    /// checks such names.
+    /// Reports names in the rule that are not arguments. If the only argument may be a struct, the compiler checks the names as its
+    /// fields.
     pub(super) fn check(&self, params: &[Param], errors: &mut Errors) {
         let Self::When(_, names) = self else { return };
         let arguments: Vec<&Param> = params.iter().filter(|param| param.is_argument()).collect();
@@ -121,7 +121,7 @@ fn named(input: &Pat, errors: &mut Errors) -> Option<Ident> {
 #[derive(Default)]
 pub(super) struct Expanded {
     pub(super) helper: TokenStream,
-    /// The method call for arguments that are read as one type of the user: the type of the only parameter, or the tool itself.
+    /// The call of `.approval` if the arguments are read as one type of the user: the only parameter's type, or the tool itself.
     pub(super) whole: TokenStream,
     /// The method call for arguments that are read as the generated struct, which has a field for each parameter.
     pub(super) apart: TokenStream,
@@ -197,8 +197,8 @@ fn verdict(closure: &ExprClosure) -> Span {
     ours(types::span(&closure.body))
 }
 
-/// Returns the method call `.approval(…)`. A closure depends on the parameters of the tool, so for a closure, the error contains the
-/// closure and the names of its arguments.
+/// Returns the method call `.approval(…)`. The code for a closure depends on the tool's parameters, so the error is the closure with its
+/// argument names.
 fn simple<'a>(
     approval: Option<&'a Approval>,
     private: &Private,
@@ -217,8 +217,8 @@ fn simple<'a>(
     })
 }
 
-/// Returns the arguments for a rule's closure. If the rule names only the parameter `only`, the argument is `value`. Otherwise, the rule
-/// names fields of the parameter's type, and the arguments are these fields of `value`.
+/// Returns the arguments for the closure in `approval = when(…)`: `value` itself if the only parameter of the closure is `only`, or else
+/// the fields of `value` that the parameters name.
 fn call_of(names: &[Ident], only: &Ident, value: &Ident) -> Vec<TokenStream> {
     match names {
         [name] if name.unraw() == only.unraw() => vec![quote!(#value)],

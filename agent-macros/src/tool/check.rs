@@ -9,7 +9,7 @@ use quote::{quote, quote_spanned};
 
 /// Returns the assertion that a model can send an argument of this type.
 pub(super) fn argument(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
-    // With `with(…)`, the model sends another type, which has its own assertion.
+    // With `with(read as Sent)`, an assertion about `Sent` is made elsewhere.
     if param.options.with.is_some() {
         return quote!();
     }
@@ -51,16 +51,15 @@ pub(super) fn state(param: &Param, ty: &TokenStream, private: &Private) -> Token
     }
 }
 
-/// Returns the assertion that a parameter is not the whole argument object. Returns `None` if the parameter has no option that requires
-/// this.
+/// Returns an assertion that fails if the parameter is the whole argument object. Returns `None` if the parameter has no
+/// options, except `nested` and `flatten`.
 pub(super) fn not_whole(param: &Param, private: &Private) -> Option<TokenStream> {
     let at = ours(param.options.own?);
     let private = private.at(at);
     Some(quote_spanned!(at=> const _: () = #private::own_argument(__WHOLE);))
 }
 
-/// Returns the assertion that a parameter without a name is the whole argument object. Returns `None` if the
-/// parameter has a name.
+/// Returns the assertion that a parameter without a name, such as `Point { x, y }: Point`, is the whole argument object.
 pub(super) fn nameless(param: &Param, private: &Private) -> Option<TokenStream> {
     let (advice, at) = param.nameless?;
     let private = private.at(ours(at));

@@ -80,7 +80,7 @@ pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> T
                 }
             },
             quote! {
-                // `__WHOLE` is a constant, so the compiler never instantiates the unused branch.
+                // `__WHOLE` is a constant. If it is `false`, this branch compiles to nothing.
                 if __WHOLE {
                     #take_this
                     return #private::typed::<#ty, _>(&__DEFINITION, #requires_var, move |#args, #cx| __run(#give_this #args, #cx));
@@ -118,8 +118,7 @@ pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> T
     }
 }
 
-/// Returns the path `<… as OrStandIn<T>>` for a parameter of type `T`. Its `Field` is `T`, or `StandIn` if a model cannot send `T`. With
-/// the option `with`, it is always `T`.
+/// Returns a path to `OrStandIn<T>`. `OrStandIn::Field` is `T`, or the placeholder `StandIn` if a model cannot send `T`.
 pub(super) fn stand_in(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
     if param.options.with.is_some() {
         return quote!(<#private::OwnType<true> as #private::OrStandIn<#ty>>);
@@ -130,7 +129,7 @@ pub(super) fn stand_in(param: &Param, ty: &TokenStream, private: &Private) -> To
     }
 }
 
-/// Returns a type alias for each argument, and stores its name in the parameter. The alias selects the argument's type or `StandIn`.
+/// Returns a type alias for each argument, and stores the name of the alias in `own_type`.
 fn own_types(tool: &mut Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     let mut aliases = TokenStream::new();
     for (n, (param, ty)) in tool.params.iter_mut().zip(types).enumerate() {
@@ -238,8 +237,7 @@ fn arguments_struct(
     let compared = compare_names(&own, &flattened, private);
     let helpers = lowering.helpers;
     let checked = checks.is_some().then(|| {
-        // With `remote = "Self"`, serde generates an inherent function instead of the impl, and the impl below
-        // calls this function.
+        // With `remote = "Self"`, serde generates an inherent function, which the impl below calls.
         quote!(#[serde(remote = "Self")] #[schemars(extend("x-checked" = true))])
     });
     let item = quote! {
@@ -378,9 +376,8 @@ fn run(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     }
 }
 
-/// Returns an expression that converts the value of `call` to a `ToolOutcome`. `none` is the text that the model reads if the value is
-/// `None`. `at` is the span of the result type. Compiler errors about a missing trait point to this span, and name the type in `Ok` or
-/// `Err`.
+/// Returns an expression that converts the value of `call` to a `ToolOutcome`. The model reads the text `none` if the value is `None`.
+/// Compiler errors about missing traits point to `at`, the span of the result type.
 pub(super) fn converted(
     call: &TokenStream,
     none: Option<&LitStr>,
@@ -391,8 +388,7 @@ pub(super) fn converted(
     let (mut value_at, mut error_at) = (value.clone(), error.clone());
     value_at.set_span(at);
     error_at.set_span(at);
-    // The method `kind` is deprecated for some types of results. With the span of the result type, the compiler's warning points to the
-    // type.
+    // For some result types, `kind` is deprecated. The span makes the warning of the compiler point to the type.
     let kind_of_value = quote_spanned!(at=> (&#private::OfValue(&#value)).kind());
     let of_value = match none {
         None => quote_spanned!(at=> #kind.outcome(#value_at)),
@@ -415,7 +411,7 @@ pub(super) fn converted(
     }}
 }
 
-/// Returns an expression for the keys of all parameters that are not arguments: types of state, or the context itself.
+/// Returns an expression for the state that the function needs: its parameters that are not arguments.
 fn requires(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     let injected = tool.params.iter().zip(types).filter(|(param, _)| !param.is_argument());
     let keys = injected.map(|(param, ty)| {

@@ -40,7 +40,7 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     }
 }
 
-/// Returns the name, the description, and the arguments that the docs list, each with its text. Options take precedence over the item.
+/// Returns the header of a tool, and each argument that the docs list, with its text. Options replace the item's name and docs.
 fn tool_header(
     options: Options,
     item: &Ident,

@@ -48,17 +48,16 @@ pub(crate) enum Execution {
 pub(crate) struct Param {
     pub(crate) ident: Ident,
     pub(crate) pass: Pass,
-    /// The owned type of an argument, or the type that is injected.
+    /// The type without the reference: `String` for `&str`.
     pub(crate) ty: Type,
     /// The span of the type in the signature.
     pub(crate) span: Span,
     /// The `#[cfg]` attributes, which are repeated wherever the parameter is used.
     pub(crate) cfgs: Vec<Attribute>,
     pub(crate) options: ArgOptions,
-    /// The advice and the span of a pattern such as `(a, b)`, which gives the model no name. Only the whole argument object needs no name.
+    /// Set for a pattern without a name, such as `(a, b)`: the text and span of the error, unless the parameter is the whole object.
     pub(crate) nameless: Option<(&'static str, Span)>,
-    /// The name of the type alias for the type of the parameter, or for `StandIn` if the type is not an argument. With the alias, the compiler
-    /// makes this choice only once.
+    /// The name of a type alias: of the parameter's type, or of `StandIn` if the type is not an argument.
     pub(crate) own_type: Option<Ident>,
 }
 

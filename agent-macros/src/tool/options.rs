@@ -25,7 +25,7 @@ pub(super) struct OptionRow {
 }
 
 enum Read {
-    /// The value is a setting, for which the call of a setter is emitted.
+    /// The option becomes a call of a setter in the generated code.
     Setting(fn(&Entry, &mut Errors) -> Option<SettingValue>, Emit),
     /// The value is stored in the options that change the expansion.
     Expansion(fn(&mut Options, &Entry, &mut Errors)),
@@ -77,8 +77,7 @@ const fn expansion(
     OptionRow { key, places, read: Read::Expansion(read) }
 }
 
-/// Setters are emitted in the order of these rows: hints come before the effect, so that the effect takes precedence over what
-/// hints imply.
+/// The setters are emitted in this order. `effect` comes after the hints, because a hint also sets an effect.
 pub(super) const ROWS: &[OptionRow] = &[
     expansion("name", TOOL, |options, entry, errors| options.name = entry.text(errors)),
     expansion("description", TOOL, |options, entry, errors| {
@@ -216,8 +215,7 @@ fn function(entry: &Entry, errors: &mut Errors) -> Option<SettingValue> {
     }
 }
 
-/// Returns the setter calls of an option: one call, or one for each example and each key of `extend`. A timeout has its own function in
-/// [`ROWS`].
+/// Returns the setter calls of an option: several for examples and for `extend`, none for a timeout, and one for any other option.
 fn set(setting: &Setting, this: Option<&TokenStream>, private: &Private) -> TokenStream {
     let setter = format_ident!("{}", setting.row.key);
     let json = |tokens: &TokenStream| quote!(#private::serde_json::json!(#tokens));

@@ -37,7 +37,7 @@ pub(super) fn take(
         typed.enumerate().filter_map(|(n, param)| one(n, param, &declared, errors)).collect();
     let before = errors.len();
     describe(sig, &mut params, listed, errors);
-    // A parameter needs no name if it is the whole argument object. Of several arguments, none can be the whole object.
+    // Only the whole argument object may lack a name. With several arguments, no parameter is the whole object.
     if params.iter().filter(|param| param.is_argument()).count() > 1 {
         for param in &mut params {
             if let Some((advice, at)) = param.nameless.take() {
@@ -168,8 +168,8 @@ fn one(n: usize, param: &mut PatType, declared: &[Lifetime], errors: &mut Errors
     Some(Param { ident: ident?, pass, ty, span, cfgs, options, nameless, own_type: None })
 }
 
-/// Returns the identifier of an argument, or a hidden one for a pattern such as `(a, b)`. Sets `nameless` if the model then has no name
-/// for the argument. Other patterns, such as `&a`, are errors.
+/// Returns the identifier of an argument; for a pattern such as `(a, b)`, a generated one. Sets `nameless` if such a pattern gives the
+/// model no name. Other patterns, such as `&a`, are errors.
 fn named(
     n: usize,
     pat: &Pat,
@@ -199,8 +199,7 @@ fn named(
         | Pat::TupleStruct(_)
         | Pat::Ident(_)
         | Pat::Slice(_) => {
-            // A pattern needs no name if an option names the argument. A pattern for the whole object needs none either; `take` checks
-            // this later.
+            // An option may name the argument. Without a name, only a pattern for the whole object is allowed, which `take` checks later.
             if !renamed {
                 let advice = if matches!(pat, Pat::Wild(_)) { NAMELESS } else { TAKEN_APART };
                 *nameless = Some((advice, types::span(pat)));
@@ -225,8 +224,7 @@ fn bare_name(ident: &syn::Ident) -> Option<syn::Ident> {
     Some(bare)
 }
 
-/// Returns how a parameter gets its value, with the owned type of the argument, or the type of the injected state. Reports unsuitable
-/// types.
+/// Returns how a parameter gets its value, and its type without a reference, such as `String` for `&str`. Reports unsuitable types.
 fn passed(ty: &Type, errors: &mut Errors) -> Option<(Pass, Type)> {
     match bare(ty) {
         Type::Reference(reference) => by_reference(reference, errors),

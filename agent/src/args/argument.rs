@@ -53,8 +53,8 @@ pub enum ArgumentError {
         /// The names of similar parameters, the most similar first.
         suggestions: Vec<String>,
     },
-    /// The call omits the parameter, no default is known, and the requested type is not an `Option`. If the parameters of the tool are not
-    /// known, an `Option` is an error, too.
+    /// The call omits the parameter, and no default is known. A requested `Option` is then `None`, unless the parameters of the tool are
+    /// not known.
     #[error("the call of `{tool}` has no `{name}`, and no default of it is known: read an `Option`")]
     #[non_exhaustive]
     Missing {
@@ -124,8 +124,8 @@ impl Plan {
         }
     }
 
-    /// Reads one top-level parameter from arguments that were already coerced and written as JSON. In this JSON, an integer beyond 64 bits
-    /// is a string, which is read under every policy.
+    /// Reads one top-level parameter from coerced arguments. Their JSON has integers beyond 64 bits as strings, which every policy reads
+    /// as integers.
     pub(crate) fn checked_argument<T: DeserializeOwned>(
         &self,
         checked: &str,
@@ -193,7 +193,7 @@ impl Plan {
     }
 }
 
-/// Reads one top-level parameter without a `Plan`. An absent parameter is an error even for an `Option`, because it may not exist.
+/// Reads a top-level parameter without a `Plan`. A missing parameter is an error even for an `Option`: its name may be wrong.
 pub(crate) fn argument_without_plan<T: DeserializeOwned>(
     tool: &str,
     checked: &str,

@@ -74,13 +74,12 @@ impl Plan {
         // A default that is nested too deeply for `serde_json` is accepted, because no call could send such a value.
         let Ok(document) = Document::parse(&text) else { return Ok(()) };
         let (mut issues, of_types) = faults(self.graph(), node, &document.root, secret);
-        // A default is a value of the field's type, so only a constraint can refuse it. Other issues are ignored, because serde may read
-        // another form than it writes.
+        // Only issues of constraints are kept. The default has the form that serde writes, and serde may read a different form.
         issues.retain(|issue| {
             use IssueCode::{Format, Length, Pattern, Range, Unique};
             matches!(issue.code, Range | Length | Pattern | Format | Unique)
         });
-        // Issues about formats that the Rust type also checks do not count.
+        // `of_types` counts wrong formats that the Rust type checks itself.
         if issues.len() <= of_types || issues.is_empty() {
             return Ok(());
         }

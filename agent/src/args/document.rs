@@ -78,8 +78,8 @@ impl Doc<'_> {
         fits
     }
 
-    /// Returns the alternative of the schema node `id` that describes this value, for example the enum variant that the value's tag names.
-    /// Unlike `PlanNode::referred`, returns `None` for null at a nullable node, and for a unit variant sent as a string.
+    /// Returns the alternative of the schema node `id` that describes this value, such as the enum variant that the value's tag names.
+    /// Returns `None` for a null that the node accepts, and for a unit variant sent as a string.
     pub(crate) fn referred(&self, graph: &Graph, id: NodeId) -> Option<NodeId> {
         let node = graph.node(id);
         match (&node.kind, &self.shape) {
@@ -280,8 +280,7 @@ const MAX_ORDINARY_DEPTH: u32 = 100;
 /// Maximum length of a number that [`DocumentReader`] reads on its own. A longer number may be beyond the range of floats.
 const MAX_ORDINARY_NUMBER: usize = 40;
 
-/// A fast parser of ordinary JSON. Without `is_json`, parsing fails for unusual JSON, such as deeply nested objects or numbers with an
-/// exponent.
+/// A fast parser of ordinary JSON. It fails for unusual JSON, such as a number with an exponent, unless `is_json` is set.
 struct DocumentReader<'t> {
     text: &'t str,
     bytes: &'t [u8],
@@ -380,7 +379,7 @@ impl<'t> DocumentReader<'t> {
             }
             return Some(Shape::Number);
         }
-        // The number ends before an exponent. The caller then finds no comma or end, and returns `None`.
+        // An exponent is not read here. The caller then finds an unexpected `e`, and returns `None`.
         (is_ordinary && self.at - start <= MAX_ORDINARY_NUMBER).then_some(Shape::Number)
     }
 

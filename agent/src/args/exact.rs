@@ -75,10 +75,10 @@ struct Scan<'s> {
     text: &'s str,
     bytes: &'s [u8],
     depth: u32,
-    /// Number of enclosing values with checks such as `not`. A `not` turns a misfit into a fit, so within these values, the scan ends
-    /// undecided unless a misfit is certain.
+    /// Number of enclosing values with a check such as `not`, which turns a misfit into a fit. If above 0, the scan ends undecided unless
+    /// a misfit is certain.
     checked: u32,
-    /// Number of enclosing alternatives, tagged variants and checks. A misfit within one of them does not refuse the arguments.
+    /// Number of enclosing alternatives and checks. Inside them, a value that does not fit does not refuse the arguments.
     choices: u32,
     /// Number of bytes that were scanned more than once.
     again: usize,
@@ -135,8 +135,8 @@ fn delimiter(text: &[u8], at: usize) -> (u8, usize) {
     (byte(text, at), at + 1)
 }
 
-/// Returns the index of the property whose key is at `at`, and the position after the colon, or 0 if there is no such property. Only keys
-/// without escapes, directly followed by the colon, are found. Unlike an `Option`, two numbers are returned in registers.
+/// Returns the index of the property whose key is at `at`, and the position after the colon. The position is 0 if the key is unknown, or
+/// not written in the usual way. Unlike an `Option`, two numbers are returned in registers.
 #[inline(never)]
 fn written_at(object: &ObjectSpec, text: &[u8], at: usize) -> (usize, usize) {
     object.written_at(text, at).unwrap_or_default()
@@ -166,8 +166,8 @@ impl<'s> Scan<'s> {
         self.text.get(start..end).ok_or(UNDECIDED)
     }
 
-    /// Ends the scan at a value that does not fit, not even with coercions. Within alternatives and checks (`choices > 0`), the arguments
-    /// may still fit.
+    /// Ends the scan at a value that coercions cannot make fit. This refuses the arguments, except within alternatives or checks (`choices
+    /// > 0`).
     #[cold]
     fn refuse(&mut self, at: usize) -> ScanStop {
         self.is_refused = self.choices == 0;
@@ -208,8 +208,7 @@ impl<'s> Scan<'s> {
         step
     }
 
-    /// Scans a value of any type. A number that may lose digits is undecided. Within checks, an object is also undecided, because its keys
-    /// may repeat.
+    /// Scans a value of any type. Within a `NodeKind::Checked`, an object is undecided, because its keys may repeat.
     fn anything(&self, start: usize) -> ScanStep {
         let (mut at, mut open) = (start, 0_usize);
         loop {
@@ -270,9 +269,9 @@ impl<'s> Scan<'s> {
         fits(array.takes_length(count), end)
     }
 
-    /// Scans the items of a list. Returns the number of items and the position after the list. Two fast paths return 0 for any other item.
-    /// `short` gets the next eight bytes, and returns the length of an item that ends with a comma within them. `frequent` gets the
-    /// position and the first eight bytes of an item, and returns the position after the item.
+    /// Scans the items of a list. Returns the number of items and the position after the list. Two fast paths return 0 for any other item:
+    /// `short` returns the length of an item that ends with a comma within the next eight bytes, and `frequent` returns the position after
+    /// an item.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the items are known where it is called")]
     fn items(
@@ -363,20 +362,19 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Ends an object. Refuses it if a required key is missing or the number of keys is wrong. A key that a reader would rename or drop
-    /// has already stopped the scan.
+    /// Ends an object. Refuses it if a required key is missing, or if the number of keys is wrong.
     fn closed_object(&mut self, object: &ObjectSpec, seen: &SeenKeys<'s>, end: usize) -> ScanStep {
         if seen.are_complete(object) { Ok(end) } else { Err(self.refuse(end)) }
     }
 
-    /// Ends an object like `closed_object`. Its keys are among the first 64 properties: one bit of `bits` for each.
+    /// Ends an object like `closed_object`. All keys are among the first 64 properties, which have one bit each in `bits`.
     #[inline(never)]
     fn closed_early(&mut self, object: &ObjectSpec, bits: u64, end: usize) -> ScanStep {
         if object.is_complete_of(bits) { Ok(end) } else { Err(self.refuse(end)) }
     }
 
-    /// Scans the entries of an object, starting at a key. Any key but a plainly written key of the first 64 properties is left to
-    /// `other_entries`. `bits` marks the scanned properties, and `next` is the index of the property that is expected next.
+    /// Scans the entries of an object from a key on. `other_entries` takes over at a key that has escapes or is not among the first 64
+    /// properties. `bits` marks the scanned properties, and `next` is the index of the property that is expected next.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is called in two places, for every object")]
     fn entries(&mut self, object: &'s ObjectSpec, mut bits: u64, next: usize, mut at: usize) -> ScanStep {
@@ -432,7 +430,7 @@ impl<'s> Scan<'s> {
 
     #[inline(never)]
     fn property(&mut self, prop: &'s Prop, at: usize) -> ScanStep {
-        // A null that means "absent" has to be removed with its key, so the object does not fit as it is.
+        // A null for an absent parameter needs a coercion, so the object does not fit exactly.
         if prop.null_absent && byte(self.bytes, at) == b'n' {
             Err(misfit(at))
         } else {
@@ -449,7 +447,7 @@ impl<'s> Scan<'s> {
         mut at: usize,
     ) -> ScanStep {
         let text = self.bytes;
-        // The index of the next key's property, and the position after the key. The position is 0 if there is no such property.
+        // The index of the next key's property, and the position after the key. `(0, 0)` if there is no such property.
         let mut usual = (0, 0);
         loop {
             let (node, value);
@@ -490,8 +488,7 @@ impl<'s> Scan<'s> {
     ) -> Result<(NodeId, usize, usize), ScanStop> {
         let (at, key) = self.key(at)?;
         let mut next = next;
-        // The scan does not know whether the object is the root, whose unknown keys may be dropped. With `true`, such a key is `UNDECIDED`
-        // instead of refused.
+        // The object may be the root, where unknown keys may be dropped. With `true`, such a key is `UNDECIDED` instead of refused.
         match ObjectRules::new(self.graph, object, true).role(key, &mut next) {
             KeyRole::Property(index) => match object.props.get(index) {
                 Some(prop) if prop.name == key => {

@@ -99,7 +99,7 @@ pub struct Issue {
     pub problem: String,
     /// The accepted values, in one line, for example `integer 1..50`.
     pub expected: Option<String>,
-    /// A short description of the sent value: its type, with its text, its number of items or its keys. The text of a secret is hidden.
+    /// A short description of the sent value, such as `number 12` or `array of 3`. Secrets are hidden.
     pub received: Option<String>,
     /// The allowed values of an enum. For an unknown key, the parameters of its object.
     pub allowed: Vec<Value>,

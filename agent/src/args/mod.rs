@@ -174,8 +174,7 @@ impl Plan {
                 Ok(value) if self.pass_as_a_whole(text).is_ok() => {
                     return Ok(Parsed { value, coercions: Vec::new(), is_exact: !is_blank });
                 }
-                // The type refuses the value, or a schema keyword that `Plan` does not model refuses it. The second reading finds the
-                // reasons.
+                // The type or the JSON Schema validator refuses the value. The second reading finds the reasons.
                 _ => {}
             }
         }
@@ -208,7 +207,7 @@ impl Plan {
         InvalidArguments::new(self, Vec::new(), 0, None)
     }
 
-    /// Reads arguments with coercions, and returns the coercions. `reader` stores the typed value; its last value counts.
+    /// Parses and coerces arguments. Returns the coercions. If `reader` is called again, the last value counts.
     #[inline(never)]
     fn parse_along(
         &self,
@@ -264,7 +263,7 @@ impl Plan {
         }
     }
 
-    /// Completes a refusal with the issues of types, checks and the whole schema, and with the corrected call.
+    /// Completes a refusal: adds the issues that types and checks find, and the corrected call.
     fn report(&self, mut refusal: RefusedArguments<'_>, again: Reread<'_>) -> InvalidArguments {
         let (graph, mut count) = (self.graph(), refusal.count);
         let mut issues = std::mem::take(&mut refusal.issues);
@@ -340,8 +339,8 @@ impl Plan {
         read(&cx, text).or_else(|_| serde_json::from_str(text)).unwrap_or_default()
     }
 
-    /// Returns the refusal of arguments that fit the `Plan`, but that a type or a check refuses, for example a `Deserialize` written by
-    /// hand.
+    /// Explains why a type or a check refuses arguments that fit the `Plan`. The type may have a `Deserialize` written by hand, for
+    /// example.
     #[cold]
     fn refused_by_type(&self, text: &str, again: Reread<'_>) -> InvalidArguments {
         let mut issues = Vec::new();
@@ -360,8 +359,8 @@ struct RepairedArguments {
     coercions: Vec<Coercion>,
 }
 
-/// A function that reads a text as the type of the arguments. The flag says whether the function keeps the value. The type is
-/// erased, so that the callers of the function are compiled once, rather than for each type.
+/// A function that reads a text as the type of the arguments. The `bool` says whether the function keeps the value. The type is hidden, so
+/// that the callers of the function are compiled only once.
 type TypeReader<'r> = &'r dyn Fn(&Context<'_>, &str, bool) -> Result<(), serde_json::Error>;
 
 fn read_exactly(

@@ -37,7 +37,8 @@ impl<'g> ObjectRules<'g> {
         ObjectRules { graph, object, is_root }
     }
 
-    /// Returns the role of a key. `hint` is the index of the property that probably comes next, and is updated if the key is a property.
+    /// Returns the role of a key. `hint` is the index of the property that probably comes next. A property sets it to the index after its
+    /// own.
     #[inline]
     pub(super) fn role(&self, key: &str, hint: &mut usize) -> KeyRole {
         match self.object.child(key, *hint) {
@@ -119,7 +120,7 @@ impl<'t, U> EntryKeys<'t, U> {
         }
     }
 
-    /// Returns `false` if the key was added before. A repeated key has its first usage in `Few`, and its last in `Many`.
+    /// Returns `false` if the key was added before. For such a key, `Few` keeps the first usage, and `Many` the last.
     fn add(&mut self, key: Cow<'t, str>, usage: U) -> bool {
         if let EntryKeys::Few(few) = self
             && few.len() == FEW_KEYS
@@ -185,7 +186,7 @@ impl<'t, U> SeenKeys<'t, U> {
         self.others.add(identity, usage)
     }
 
-    /// Excludes the last key from the size of the object.
+    /// Counts the last key as absent, because it is dropped.
     pub(super) fn add_absent(&mut self) {
         self.absent += 1;
     }
@@ -218,7 +219,7 @@ impl<'t, U> SeenKeys<'t, U> {
     }
 }
 
-/// The keys of an object, with the first two occurrences of each key. `G` describes an occurrence.
+/// The keys of an object, each with its first two uses. `G` describes one use.
 pub(super) struct KeyUses<'t, G> {
     seen: SeenKeys<'t, KeyUse<G>>,
     props: Vec<Option<KeyUse<G>>>,
@@ -233,7 +234,7 @@ pub(super) struct KeyUse<G> {
 
 pub(super) enum KeyTurn<'k, G> {
     First,
-    /// The second use, with the description of the first.
+    /// The second use; contains the data of the first.
     Second(&'k G),
     Later,
 }

@@ -102,8 +102,8 @@ impl CoercionPolicy {
         self.0
     }
 
-    /// Returns the rules to allow (`+`) and forbid (`-`) in `base` to get this policy. Returns `None` if no such list exists, because this
-    /// policy allows only a part of a rule.
+    /// Returns the rules to add to `base` (`+`) and to remove (`-`) to get this policy, or `None` if this policy allows only a part of a
+    /// rule.
     fn changes(self, base: CoercionPolicy) -> Option<Vec<(char, CoercionRule)>> {
         let mut changes = Vec::new();
         for rule in CoercionRule::ALL {
@@ -220,7 +220,7 @@ pub enum UnknownKeys {
     /// The key is refused at every level. The issue suggests similar names. This is the default.
     #[default]
     Deny,
-    /// The key is dropped and recorded at the top level, and refused at every other level.
+    /// At the top level, the key is dropped and recorded. At other levels, it is refused.
     Strip,
     /// The key is kept, unless the object's own schema has `additionalProperties: false`.
     Keep,
@@ -360,8 +360,7 @@ impl Rules {
     /// The coercion of `"3"` to 3 where only certain numbers are allowed, for example 1, 2 and 3.
     pub(crate) const CLOSED_NUMBER: Rules = Rules(1 << 12);
     pub(crate) const FLOAT_INTEGER: Rules = Rules(1 << 13);
-    /// A flag, not a coercion: the schema node checks coerced values, as in `not`. Such a node coerces only like `exact`, and accepts
-    /// unknown keys.
+    /// A flag, not a coercion: the schema is part of a condition such as `not`. It coerces only like `exact`, and accepts unknown keys.
     const CHECK: Rules = Rules(1 << 31);
     /// A flag, not a coercion: the schema node describes array items, so [`ITEM_TEXT`](Self::ITEM_TEXT) applies.
     const ITEM: Rules = Rules(1 << 30);
@@ -392,7 +391,7 @@ impl Rules {
         Rules(self.0 | rule.0)
     }
 
-    /// Returns the coercions of this set that `strict` also allows. Drops the flags `CHECK` and `ITEM`.
+    /// Returns the coercions of this set that `strict` also allows, without the flags `CHECK` and `ITEM`.
     pub(crate) const fn within_strict(self) -> Rules {
         Rules(self.0 & STRICT)
     }
@@ -418,8 +417,7 @@ impl Rules {
         Rules(self.0 & !Rules::ITEM.0)
     }
 
-    /// Returns whether a number may become text: any number in an array under `ITEM_TEXT`, and a whole number anywhere under
-    /// `INTEGER_TEXT`.
+    /// Returns whether a number may become text. `ITEM_TEXT` allows every number in an array, `INTEGER_TEXT` every whole number.
     pub(crate) const fn number_to_text(self, whole: bool) -> bool {
         self.has(Rules::ITEM) && self.has(Rules::ITEM_TEXT) || self.has(Rules::INTEGER_TEXT) && whole
     }

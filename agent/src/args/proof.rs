@@ -1,4 +1,4 @@
-//! Checks arguments against the plan only, so that [`testing`](crate::testing) can compare the result with that of parsing.
+//! A second verdict on arguments, which [`testing`](crate::testing) compares with the result of parsing.
 
 use super::document::Document;
 use super::issue::Issue;

@@ -27,7 +27,7 @@ pub(crate) fn widened(float: f32) -> f64 {
     format!("{float:e}").parse().unwrap_or_else(|_| float.into())
 }
 
-/// Returns the float to which a whole number is rounded, or `None` if rounding does not change it. With `single`, the float has 32 bits.
+/// Returns the nearest float if it differs from the whole number, or else `None`. With `single`, the float has 32 bits.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -47,8 +47,8 @@ pub(crate) fn rounded_whole(whole: i128, single: bool) -> Option<f64> {
     is_rounded(&digits, float).then_some(float)
 }
 
-/// Returns whether reading the numbers in a text may lose digits: a number has more than 15 digits. With `exponents`, an exponent of two
-/// or more digits is enough. Digits in strings may count, too.
+/// Returns whether reading may lose digits: the text has a number of more than 15 digits or, with `exponents`, an exponent of two or more
+/// digits. Digits in strings may count, too.
 pub(crate) fn may_round(text: &str, exponents: bool) -> bool {
     let bytes = text.as_bytes();
     let is_part = |at: usize| bytes.get(at).is_some_and(|byte| byte.is_ascii_digit() || *byte == b'.');
@@ -139,7 +139,7 @@ impl Decimal {
         self.digits.is_empty()
     }
 
-    /// Returns whether `text` is the same number, with any number of zeros.
+    /// Returns whether `text` has the same value, such as `1.50` for `1.5`.
     fn is_written_as(&self, text: &str) -> bool {
         Decimal::of(text).is_some_and(|float| {
             // The sign of zero does not matter.

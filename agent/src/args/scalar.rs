@@ -113,8 +113,7 @@ pub(crate) fn coerced_float(float: f64, rules: Rules) -> Option<CoercedScalar<In
     Some(CoercedScalar { value, rule: CoercionRule::FloatToInteger })
 }
 
-/// Parses a number that was sent as text. Returns `None` if the rules forbid this coercion. If the text is not a number, `value` is
-/// `None`.
+/// Parses a number that was sent as text. The outer `None` means that the rules forbid this, the inner one that the text is no number.
 pub(crate) fn coerced_num(text: &str, rules: Rules) -> Option<CoercedScalar<Option<(Num, &str)>>> {
     let number = || Some((Num::of_text(text)?, text));
     let is_allowed = rules.has(Rules::TEXT_NUMBER);
@@ -279,7 +278,7 @@ impl IntSpec {
             .is_some_and(|v| self.min.is_none_or(|min| v >= min) && self.max.is_none_or(|max| v <= max))
     }
 
-    /// Returns whether a number exceeds 64 bits, and the schema sets no narrower bound on that side. `negative` is the sign of the number.
+    /// Returns whether a number is out of range only because it exceeds 64 bits. `negative` is the sign of the number.
     pub(crate) fn ends_before(&self, digits: Digits, negative: bool) -> bool {
         let (least, most) = (i64::MIN.into(), u64::MAX.into());
         let value = digits.int().and_then(Int::as_i128);
@@ -310,7 +309,7 @@ impl NumSpec {
         if may_round { rounding::rounded_whole(whole, self.single) } else { None }
     }
 
-    /// Returns the float to which the type rounds a number, or `None` if no digit is lost. `float` is the parsed value of `digits`.
+    /// Returns the value to which the type rounds a number; `None` if it holds all `digits`. `float` is `digits` as a 64-bit float.
     #[expect(clippy::cast_possible_truncation, reason = "whether digits are lost is the question")]
     pub(crate) fn rounded(&self, digits: &str, float: f64) -> Option<f64> {
         if self.single {
@@ -447,7 +446,7 @@ impl StrSpec {
         }
     }
 
-    /// Returns whether the Rust type reports the wrong format of `text` itself, because its error is more precise.
+    /// Returns whether `text` has a wrong format that the Rust type reports itself, more precisely.
     pub(crate) fn is_for_the_type(&self, text: &str) -> bool {
         self.format_rule == FormatRule::OfType
             && self.fault(text).is_some_and(|(code, _)| code == IssueCode::Format)
@@ -506,8 +505,8 @@ pub(crate) fn same_json(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Returns whether two numbers that are not `==` have the same value, such as `1` and `1.0`. Two different integers never do. An integer
-/// and a float beyond 2^53 count as different, because the float may be rounded.
+/// Returns whether two different `Number`s have the same value, such as `1` and `1.0`. An integer and a float beyond 2^53 count as
+/// different, because the float may be rounded.
 #[expect(clippy::float_cmp, reason = "JSON Schema compares numbers by their exact value")]
 #[expect(clippy::cast_possible_truncation, reason = "whole, and within 2^53")]
 fn same_number(x: &Number, y: &Number) -> bool {

@@ -27,15 +27,16 @@ pub(crate) fn signature(graph: &Graph, id: NodeId) -> &str {
     })
 }
 
-/// Returns the signature of a number. Always includes the bound `beyond`, which a sent value violates.
+/// Returns the range of a number, as in [`signature`]. The bound on the side `beyond` is never left out, because the sent value violates
+/// it.
 pub(crate) fn limits(graph: &Graph, id: NodeId, beyond: Side) -> String {
     let mut writer = Writer { graph, beyond: Some(beyond), open: Vec::new(), out: String::new() };
     writer.node(id, DEPTH_IN_ISSUES);
     cut(&writer.out, MAX_LINE)
 }
 
-/// Returns the accepted parameters, one in each line. If the schema is not for an object, returns its signature as the only line. The
-/// lines are computed once for each `Plan`.
+/// Returns the lines of a report that describe the parameters. If the schema is not for an object, the only line is the signature of the
+/// schema.
 pub(crate) fn parameters(graph: &Graph) -> &[String] {
     graph.parameters.get_or_init(|| {
         let Some(object) = graph.root_object() else {
@@ -130,7 +131,7 @@ pub(crate) enum Side {
 
 struct Writer<'g> {
     graph: &'g Graph,
-    /// The side on which a sent value is out of range. This bound is shown even if it is very large.
+    /// The bound that the sent value violates, if any. This bound is shown even if it is very large.
     beyond: Option<Side>,
     /// The schema nodes that are being written, from the outermost to the innermost.
     open: Vec<NodeId>,

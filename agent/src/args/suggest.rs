@@ -78,7 +78,7 @@ fn near<'a, 's>(
         .collect()
 }
 
-/// Returns whether a name equals `input` except for case and separators, or except for a quarter of the characters.
+/// Returns whether a name differs from `input` only by case and separators, or by at most 25 % of characters.
 pub(crate) fn has_close_name<'a>(
     input: &str,
     names: impl Iterator<Item = (&'a str, &'a Spelling)> + Clone,

@@ -21,7 +21,7 @@ pub(crate) fn repeated(items: &[Value]) -> Option<(usize, usize)> {
 /// 2^127. Whole floats of a smaller absolute value fit an `i128`.
 const MAX_WHOLE: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;
 
-/// Writes a text that two values share if, and only if, they are equal.
+/// Writes a text that is the same for equal values, and for no others.
 #[expect(clippy::cast_possible_truncation, reason = "whole, and within 2^127")]
 fn write_key(value: &Value, out: &mut String) {
     // Writing to a String cannot fail.

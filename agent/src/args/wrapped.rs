@@ -3,7 +3,7 @@
 use super::coercion::{Coercion, CoercionRule};
 use super::issue::Issue;
 
-/// The paths of single values that a coercion put into a list. Their issues are reported at the sent path, without the `/0` of the list.
+/// The paths of single values that a coercion put into a list. Issues use the path of the sent value, without the `/0` of the list.
 #[derive(Default)]
 pub(crate) struct WrappedValues {
     places: Vec<String>,

@@ -50,8 +50,7 @@ struct PendingQuestion {
 /// Returns the name of the run that made the approval request or question `id`, or `None` if `id` is the handle of a tool.
 pub(super) fn run_of(id: &str) -> Option<Arc<str>> {
     let kind_of = |key: &StepKey| matches!(key.kind, StepKind::Approval | StepKind::Tool);
-    // The id of a question is the key of its call, followed by `/ask/…`. The id of an approval request is its key, followed by `/2` if it
-    // is the second one for its call.
+    // The id of a question is `KEY/ask/…`. The id of an approval request is `KEY`, or `KEY/2` for the second request of the same call.
     let call = id.rsplit_once("/ask/").map_or(id, |(call, _)| call);
     let first = call.rsplit_once('/').map_or(call, |(first, _)| first);
     [call, first].iter().find_map(|text| text.parse().ok().filter(kind_of)).map(|key| key.run)

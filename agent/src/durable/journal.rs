@@ -34,8 +34,7 @@ pub(super) trait RunJournal: Journal {
     /// Runs calls concurrently, each with its own journal under the [name of its step](ToolRequest::step_name).
     fn call_tools(&self, calls: Vec<ToolRequest>) -> BoxFuture<'_, Result<BatchEnd, StepError>>;
 
-    /// Returns the new notices that arrived by the end of the last step. Makes no request to the engine. A replay receives the same
-    /// notices between the same steps.
+    /// Returns the new notices that arrived before the end of the last step. A replay gets the same notices after the same step.
     fn receive(&self) -> BoxFuture<'_, Result<ReceivedNotices, StepError>>;
 
     fn drain(&self, request: InboxRequest) -> BoxFuture<'_, Result<InboxBatch, StepError>>;
@@ -43,20 +42,19 @@ pub(super) trait RunJournal: Journal {
     /// Refuses further notices, and returns true. If another notice arrived first, returns false, and the run receives that notice.
     fn close(&self) -> BoxFuture<'_, Result<bool, StepError>>;
 
-    /// Reserves requests, calls or runs within the limits that a root run shares with its sub-agents. The inbox of the run `root` keeps
-    /// the counts.
+    /// Reserves requests, calls or runs within the limits that the run `root` shares with its sub-agents. The counts are in the inbox of
+    /// `root`.
     fn reserve(
         &self,
         root: Arc<str>,
         wanted: TreeReservation,
     ) -> BoxFuture<'_, Result<ReservedPart, StepError>>;
 
-    /// Starts the runs of sub-agents. Beyond the assistant's maximum concurrency, a run starts when another ends or waits for answers from
-    /// outside.
+    /// Starts the runs of sub-agents. At the assistant's maximum concurrency, the next run starts when another ends or waits for answers.
     fn start_children(&self, children: Vec<RunRequest>) -> BoxFuture<'_, Result<(), StepError>>;
 
-    /// Waits at most `timeout` for answers from outside. `children` says whether started runs are awaited, cancelled or ignored. If this
-    /// run is cancelled, cancels the awaited runs and stops waiting for answers.
+    /// Waits at most `timeout` for the answers to `asks`, and treats the started runs as `children` says. A cancellation of this run
+    /// cancels the awaited runs and ends the wait for answers.
     fn wait(
         &self,
         asks: Vec<PendingAsk>,
@@ -200,7 +198,7 @@ pub(super) enum ChildWait {
 }
 
 impl ChildWait {
-    /// Returns the reason to cancel the runs at once, or the effect of steering messages if they have one. At most one of the two is set.
+    /// Returns the reason to cancel the runs at once, and the effect of steering messages. At least one of the two is `None`.
     pub(super) fn into_causes(self) -> (Option<Arc<str>>, Option<ChildSteering>) {
         match self {
             Self::Apart => (None, None),

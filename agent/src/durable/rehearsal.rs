@@ -79,7 +79,7 @@ enum JournalEntry {
 #[derive(Default)]
 struct RehearsalState {
     children: Mutex<HashMap<String, Arc<RehearsalRun>>>,
-    /// The inbox that counts the shared limits of all runs. On an engine, this is the inbox of the root run.
+    /// The inbox that counts the limits that all runs share. An engine uses the inbox of the root run.
     counts: Mutex<Inbox>,
     /// The journals of concurrent calls, by the names of the calls' steps.
     calls: Mutex<HashMap<String, Arc<Mutex<VecDeque<JournalEntry>>>>>,
@@ -235,9 +235,9 @@ impl Rehearsal {
         unless_crashed(self.play_until(Some(CrashPoint::BeforeStep(count))).await)
     }
 
-    /// Like [`play`](Self::play), but the process dies after the work of this step, before its result is recorded. The name of a step is
-    /// the text of its [`StepKey`](crate::steps::StepKey). The begin of a `once` tool is a separate step, `…/begin`. Returns `None` if the
-    /// process died. Returns the outcome if the step did not exist or was recorded earlier.
+    /// Like [`play`](Self::play), but the process dies after the work of `step`, before the result is recorded. `step` is a
+    /// [`StepKey`](crate::steps::StepKey) as text, or this text with `/begin` for the begin of a `once` tool. Returns `None` if the
+    /// process died, or the outcome if the step did not run.
     ///
     /// ```
     /// use agent::durable::{Rehearsal, RunRequest, Service};
@@ -292,7 +292,7 @@ impl fmt::Debug for Rehearsal {
     }
 }
 
-/// The reports of the children, and the number for [`Answers::steered`].
+/// The values for [`Answers::children`] and [`Answers::steered`].
 type EndedChildren = (Vec<Option<ChildReport>>, Option<usize>);
 
 /// A journal that one process reads and continues.
@@ -365,7 +365,7 @@ impl MemoryJournal {
         }
         let mut begun = started.len();
         if let Some(reason) = &stopped {
-            // The runs that wait for a place are not started, as on an engine.
+            // As on an engine, runs beyond the maximum concurrency are not started.
             begun = begun.min(self.served.assistant.max_concurrency());
             let is_started = |name: &str| started.iter().any(|child| child.run == name);
             self.shared.cancel_children(&self.served, reason, is_started);

@@ -57,7 +57,6 @@ pub struct RunRequest {
     /// The state of the run, as JSON values by name.
     #[serde(default, skip_serializing_if = "RunState::is_empty", with = "state_values")]
     pub(super) state: RunState,
-    /// The data of the parent, if another run starts this run for a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) child: Option<ChildLink>,
 }
@@ -70,10 +69,10 @@ pub(super) struct ChildLink {
     /// The earliest time limit of the runs above the child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) time_limit: Option<SharedDeadline>,
-    /// The time that the child may work, as limited by the tools on its path. Waiting for answers from outside does not count.
+    /// Maximum working time of the child, set by the tools on its path. Waiting for answers from outside does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) work_limit: Option<Duration>,
-    /// The id of a promise of the engine. The child resolves it at its first wait, so that the parent can start another child.
+    /// The id of an engine promise. The child resolves it at its first wait; the parent can then start another child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) waits: Option<String>,
 }

@@ -47,7 +47,7 @@ pub(super) struct JournalSteps<'r, J> {
     journal: &'r J,
     performer: Performer,
     run: SharedLoop,
-    /// The calls of assistants whose runs were started and have not ended.
+    /// The calls whose sub-agents were started and have not ended.
     children: Vec<(StepKey, Arc<ToolCall>)>,
     /// The reason of the cancellation, if the run was cancelled.
     stop: Option<Arc<str>>,
@@ -228,8 +228,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         }
     }
 
-    /// Reserves requests, calls or runs, within the limits that a root run shares with its sub-agents. Reports the used tokens and the
-    /// unused calls.
+    /// Reserves requests, calls or runs within the limits that a root run shares with its sub-agents. Also reports the tokens that were
+    /// used, and the reserved calls that were not.
     async fn reserve(&mut self, wanted: Spent) -> Result<ReservedPart, StepError> {
         let root = {
             let run = self.run.lock();
@@ -247,8 +247,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.journal.reserve(root, wanted).await
     }
 
-    /// Closes the inbox at the end of the run, however the run ended. Before that, a sub-agent with shared limits reports its used tokens
-    /// and its unused calls.
+    /// Closes the inbox at the end of the run, however the run ended. A sub-agent with shared limits first reports its used tokens and its
+    /// unused calls.
     pub(super) async fn close(&mut self) -> Result<(), StepError> {
         let is_child = !self.run.lock().path().is_root();
         if is_child && self.limits.shared.is_some() {

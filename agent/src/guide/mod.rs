@@ -12,7 +12,7 @@
 //! | [sub-agents](sub_agents) | assistants as tools: what is shared, how they wait, hand-off |
 //! | [questions] | tools that ask a person: in place, or by a run that waits |
 //! | [providers] | models by name, keys, timeouts, retries, other servers, your own providers |
-//! | [context] | another model where one fails, limits before the provider's, what fills the context window |
+//! | [context] | another model after a failure, your own rate limits, what fills the context window |
 //! | [testing] | testing tools and agents without a key or a network |
 //! | [screens] | runs in a web page: the AI SDK, AG-UI, and what each of them loses |
 //! | [studio] | trying tools and following runs in a browser, on your own machine |

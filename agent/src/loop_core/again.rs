@@ -37,8 +37,8 @@ impl AgentLoop {
         }
     }
 
-    /// Returns whether calls must be checked again before they are decided or run. In the phase `Prepare`, resets the prepared calls
-    /// instead, so they are prepared again.
+    /// Returns whether calls must be checked again before they are decided or run. In the phase `Prepare`, resets the prepared calls and
+    /// returns false.
     pub(crate) fn prepare_recheck(&mut self) -> bool {
         match self.phase {
             Phase::Approve | Phase::CallTools => true,

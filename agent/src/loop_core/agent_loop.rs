@@ -59,7 +59,7 @@ pub struct AgentLoop {
     /// Whether the driver [reported](Self::expect_messages) queued messages at the end of the turn.
     #[serde(skip)]
     pub(super) expects_messages: bool,
-    /// The number of successive continuations of a cut or paused answer, including the next one if the last reply needs one.
+    /// The number of requests in a row that continue a cut or paused answer, including the next request.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) continued: u32,
     /// The requests and calls of ended sub-agents, at all depths, and the number of their runs. `usage` has their tokens and cost.
@@ -87,15 +87,14 @@ pub struct AgentLoop {
     pub(super) events: VecDeque<Event>,
     #[serde(skip)]
     pub(super) is_muted: bool,
-    /// Whether each `Transition` waits until all earlier events are [taken](Self::take_event).
+    /// Whether a transition waits until the earlier events are [taken](Self::take_event).
     #[serde(skip)]
     pub(super) is_driven: bool,
     #[serde(skip)]
     pub(super) origin: Origin,
 }
 
-/// Whether the loop was created in this process or read from its stored form. All values are equal, because the origin does not affect the
-/// steps of a run.
+/// Whether the loop was created in this process or read from its stored form. `PartialEq` ignores the origin.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Origin {
     Here,
@@ -144,10 +143,9 @@ fn deserialize_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32
 }
 
 impl AgentLoop {
-    /// The highest version of the stored form that this library reads. Runs that have waited for questions, or that have sub-agents, are
-    /// written in this version, runs with [state](Self::with_serialized_state) in version 2, and all others in version 1. Signed runs of
-    /// versions 3 and 4, and those of version 5 whose sub-agents had all ended, are [refused](crate::run::ResumeError::OldVersion), because
-    /// their signatures differ.
+    /// The highest version of the stored form that this library reads. A run that has asked questions or has sub-agents is written in this
+    /// version. A run with [state](Self::with_serialized_state) is written in version 2, and any other run in version 1. Some signed runs
+    /// of the versions 3 to 5 are [refused](crate::run::ResumeError::OldVersion), because their signatures had another form.
     pub const VERSION: u32 = 6;
     /// Minimum version of the stored form of a run with state.
     pub(super) const STATE_VERSION: u32 = 2;
@@ -303,8 +301,8 @@ impl AgentLoop {
         self.conversation.shared().get(self.added_from..).unwrap_or_default()
     }
 
-    /// Returns the arguments of the last successful call of this tool in this run. Changes by a hook are included only if the call is in
-    /// the last reply, because messages do not contain such changes.
+    /// Returns the arguments of the last successful call of `tool` in this run. They lack changes by hooks if the call is in an earlier
+    /// reply, because messages do not contain such changes.
     #[cfg(feature = "runtime")]
     pub(crate) fn accepted_arguments(&self, tool: &str) -> Option<ToolArguments> {
         let is_accepted =

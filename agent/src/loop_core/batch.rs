@@ -38,17 +38,16 @@ pub(super) struct Slot {
     /// Whether a decision changed the arguments.
     #[serde(default)]
     pub(super) is_edited: bool,
-    /// Whether the call may run with its arguments without another decision, because a decision allowed the call or because the body of the
-    /// call has begun before.
+    /// Whether the call needs no further decision, because its arguments were allowed or its body has begun before.
     #[serde(default)]
     pub(super) is_approved: bool,
     /// A person's inputs to the questions that the tool asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_inputs")]
     pub(super) inputs: Vec<RecordedInput>,
-    /// The number of requests for a decision on the call that were made because the run was resumed.
+    /// The number of times that a resumed run has asked again for a decision on the call.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) asked_again: u32,
-    /// The driver's signature of the call. It covers the state of the call, so it is removed when the state changes.
+    /// The signature of the call, if the application signs stored runs. Removed when the state of the call changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mac: Option<String>,
     pub(super) signature: Option<Signature>,

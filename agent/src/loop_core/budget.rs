@@ -162,8 +162,7 @@ impl Spent {
 
 #[cfg(feature = "durable-restate")]
 impl TreeBudget {
-    /// Creates the budget of one durable run. If calls are limited, the run must reserve calls first, so no call is allowed before
-    /// [`set_calls`](Self::set_calls).
+    /// Creates the budget of one durable run. If calls are limited, no call is allowed before [`set_calls`](Self::set_calls).
     pub(crate) fn of_calls(tool_calls: Option<u64>) -> Self {
         let spent = Spent { tool_calls: tool_calls.unwrap_or_default(), ..Spent::default() };
         Self::new(UsageLimits { tool_calls, ..UsageLimits::default() }, spent)
@@ -176,7 +175,7 @@ impl TreeBudget {
         }
     }
 
-    /// Removes and returns the number of calls that may still be made, and the usage since the last `take_rest`.
+    /// Takes all calls that may still be made, and the usage since the last `take_rest`.
     pub(crate) fn take_rest(&self) -> (u64, Usage) {
         let mut spent = self.spent();
         let allowed = self.limits.tool_calls.unwrap_or(spent.tool_calls);
@@ -202,8 +201,8 @@ impl AgentLoop {
         self.limit_of_request(1, TreeBudget::take_request).map_or(Ok(()), Err)
     }
 
-    /// Returns the limit that forbids another request: a limit of this run, or of the tree of runs, which `of_tree` checks. `reserved` is
-    /// the number of requests that are not counted yet.
+    /// Returns the limit that forbids another request: a limit of this run, or of the tree of runs, which `of_tree` checks. `reserved`
+    /// further requests must stay possible.
     fn limit_of_request(
         &self,
         reserved: u64,

@@ -117,7 +117,7 @@ impl AgentLoop {
         }
     }
 
-    /// Returns the position of the call if it may end now: the call runs, or the run waits for its result.
+    /// Returns the position of a call that may end now: it runs, or the run waits for its result.
     pub(super) fn running(&self, ord: u32) -> Result<usize, RecordError> {
         let at = usize::try_from(ord).unwrap_or(usize::MAX);
         let is_deferred = || {
@@ -137,7 +137,7 @@ impl AgentLoop {
     }
 
     pub(super) fn prepare_effect(&self) -> Step {
-        // Calls are prepared in order, so prepared calls come first: those of a failed attempt at this step, or of a stored run.
+        // A failed attempt at this step, or the run before it was stored, may have prepared some calls. They come first.
         let is_open = |slot: &&Slot| matches!(slot.state, SlotState::Planned | SlotState::Started);
         let prepared = self.batch.current().iter().take_while(|slot| !is_open(slot)).count();
         let open = self.batch.current().iter().skip(prepared);
@@ -158,8 +158,8 @@ impl AgentLoop {
         self.phase = if is_skipped { Phase::Skip } else { Phase::Prepare };
     }
 
-    /// Starts or ends one skipped call, or leaves the segment after its last call. Only one call changes at a time, because a listener of
-    /// the start event may send a steering message. Later calls then end for that reason.
+    /// Starts or ends one skipped call, or leaves the segment after its last call. Changes one call at a time: a listener of the start
+    /// event may send a steering message, and later calls then end for that reason.
     pub(super) fn skip_call(&mut self) {
         let is_unprepared = |slot: &Slot| matches!(slot.state, SlotState::Planned | SlotState::Started);
         let find = |is_next: &dyn Fn(&Slot) -> bool| {
@@ -438,8 +438,8 @@ impl AgentLoop {
         self.emit(|_| EventKind::ToolExecutionEnd { result, control, ran, cached, attempt, duration_ms });
     }
 
-    /// Ends the waiting sub-agent of a call. The outcome of an interrupted call then says how many decisions and results the sub-agent
-    /// waited for.
+    /// Ends the sub-agent for which a call waits. If the call was interrupted, its outcome then tells how many decisions and results were
+    /// missing.
     fn end_child_of(&mut self, at: usize, end: &mut CallEnd) {
         let waits = self.batch.slots.get_mut(at).filter(|slot| matches!(slot.state, SlotState::Child(_)));
         let state = waits.map(|slot| std::mem::replace(&mut slot.state, SlotState::Started));
@@ -470,7 +470,7 @@ impl AgentLoop {
         let max = own.and_then(|tool| tool.max_retries).unwrap_or(self.config.max_retries);
         let bytes = own.and_then(|tool| tool.max_result_bytes).unwrap_or(self.config.max_result_bytes);
         let tries = self.tries.entry(tool.to_owned()).or_default();
-        // Only the beginning of a report is compared, because a restored run has only the stored message, and it may be cut.
+        // A stored report may be cut in the middle, so only the beginning that a cut leaves is compared.
         let is_progress = tries.register(super::large::beginning(&outcome.text(), bytes));
         if was_last {
             // The run is being restored, and its stored message already has the code `retries_exhausted`.
@@ -501,7 +501,7 @@ impl AgentLoop {
     /// Ends the turn and all its calls, so that the conversation has a result for every call.
     pub(super) fn abort_calls(&mut self, reason: &str) {
         loop {
-            // The end events have the same order as in `skip_call`: prepared calls end last.
+            // Prepared calls end last, as in `skip_call`.
             let checked = |state: &SlotState| matches!(state, SlotState::Undecided(_) | SlotState::Ready);
             let checked = self.batch.positions(checked);
             let others = self.batch.segment.clone().filter(|at| !checked.contains(at)).collect::<Vec<_>>();

@@ -27,7 +27,7 @@ pub(crate) const MAX_DEPTH: u8 = 8;
 #[cfg(feature = "runtime")]
 pub(crate) const CHILD_HANDLE: &str = "agent:child";
 
-/// The key of the child's `Spent` in the metadata of the call's result, for a run that continues in another process.
+/// The metadata key in the result of a sub-agent's call under which the `Spent` of the sub-agent is stored.
 pub(crate) const SPENT: &str = "spent";
 
 #[cfg(feature = "runtime")]
@@ -114,8 +114,8 @@ pub(crate) fn gone_child() -> ToolOutcome {
 
 #[cfg(feature = "runtime")]
 impl AgentLoop {
-    /// Returns the version of the stored form if signatures of this version had another format. In the versions 3 and 4, these were all
-    /// signatures; below version 6, those of runs whose sub-agents had all ended.
+    /// Returns the version of the stored run if its signature has an old format: always in versions 3 and 4, and below version 6 if all
+    /// sub-agents of the run have ended.
     pub(crate) fn version_signed_differently(&self) -> Option<u32> {
         let has_only_ended = self.children.is_some() && self.children().next().is_none();
         let is_old = matches!(self.version, 3..=4) || (self.version < 6 && has_only_ended);
@@ -177,7 +177,7 @@ impl AgentLoop {
         })
     }
 
-    /// Adds the waiting child of the call at position `ord`. `self` is a copy of the parent, made while the call ran.
+    /// Puts a waiting child into the call at position `ord`. `self` is a copy of the parent, made during the call.
     pub(crate) fn embed_child(&mut self, ord: u32, mut child: Box<AgentLoop>) {
         let slot = usize::try_from(ord).ok().and_then(|at| self.batch.slots.get_mut(at));
         let Some(slot) = slot.filter(|slot| slot.state == SlotState::Ready) else { return };

@@ -37,9 +37,9 @@ pub struct LoopConfig {
     pub sequential: bool,
     /// The effect of a steering message on the calls of the turn in which it arrives.
     pub steering: SteeringPolicy,
-    /// Maximum number of retries of a tool in a run, unless the tool sets its own number; 2 by default. A retry follows after the
-    /// arguments were refused, or after the tool asked for another call. Retries after progress do not count, but all retries together are
-    /// at most three times this maximum. A try makes progress if it has fewer issues and no new one, or if all its issues are new.
+    /// Maximum number of retries of a tool in a run, unless the tool sets its own number; 2 by default. The model may retry a call if the
+    /// arguments were refused, or if the tool asked for another call. A retry after progress does not count. Progress means that some
+    /// issues are gone and none is new, or that all issues are new. All retries together are at most three times this maximum.
     pub max_retries: u32,
     /// Maximum number of successive continuations of an answer that the token limit cut; 0 by default. See
     /// [`AssistantBuilder::continue_length`](crate::AssistantBuilder::continue_length).
@@ -58,8 +58,8 @@ impl LoopConfig {
         self.steering != SteeringPolicy::AfterBatch
     }
 
-    /// Adds the settings of tools: whether a tool runs alone or may be repeated, its own limits, and the fingerprint by which a stale
-    /// approval is recognized. A tool that is not added has the default settings.
+    /// Adds the settings of tools, for example whether a tool runs alone, and its own limits. A tool that is not added has the default
+    /// settings.
     ///
     /// ```
     /// use agent::{Registry, loop_core::LoopConfig, tool, tools};
@@ -154,7 +154,7 @@ pub struct UsageLimits {
 pub(crate) struct LoopGuard {
     /// The number of the first equal call that is refused, counted from 1.
     pub(crate) refuse_at: u32,
-    /// The number of the equal call after whose turn the run ends, counted from 1.
+    /// The number of equal calls after which the run ends, at the end of the turn.
     pub(crate) end_at: u32,
 }
 

@@ -20,8 +20,7 @@ impl AgentLoop {
         self.conversation.record_view_change(change);
     }
 
-    /// Records a change of the view that the application requested, or that was restored from the store. The summary of the change counts
-    /// as one request.
+    /// Records a change of the view that the application requested, or that a store returned. Its summary counts as one request.
     pub(crate) fn record_made_change(&mut self, change: ViewChange) {
         if let Some(usage) = change.usage().filter(|usage| !usage.is_empty()) {
             self.requests += 1;
@@ -42,8 +41,8 @@ impl AgentLoop {
         }
     }
 
-    /// Returns the limit on tokens or cost that is reached, if any. The limit on requests is not checked, because the next request is
-    /// already counted.
+    /// Returns the reached limit on tokens or cost, if any. The limit on requests is left out, because the next request is already
+    /// counted.
     pub(crate) fn limit_of_tokens(&self) -> Option<LimitReached> {
         let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.limit_of_tokens());
         exceeded_by_usage(&self.config.limits, &self.usage).or_else(of_tree)
@@ -66,7 +65,7 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Restores the stored changes of the view. The usage of the run includes the summaries that the run wrote.
+    /// Restores stored changes of the view. Summaries that this run wrote count toward its usage.
     pub(crate) fn restore_view(&mut self, changes: impl IntoIterator<Item = ViewChange>) {
         for change in changes {
             if change.made_at > self.added_from {

@@ -101,7 +101,7 @@ impl Repeats {
             seen.open = seen.open.saturating_add(1);
             return RepeatCheck::Allowed;
         }
-        // The refused call counts as ended. Only ended calls can end the run, because results of running calls may reset the count.
+        // A refused call counts like an ended one. Running calls do not count here, because their results may reset the count.
         seen.count = seen.count.saturating_add(1);
         if seen.count >= guard.end_at { RepeatCheck::End(number) } else { RepeatCheck::Refuse(number) }
     }
@@ -114,8 +114,8 @@ impl Repeats {
         }
     }
 
-    /// Registers the end of a call that [began](Self::begin), with the result if the call ran. Returns the number of equal calls if they
-    /// are enough to end the run.
+    /// Registers the end of a call that [began](Self::begin), with the result if the call ran. Returns the number of equal calls if this
+    /// number ends the run.
     pub(super) fn end(
         &mut self,
         guard: LoopGuard,

@@ -1,4 +1,4 @@
-//! The values that a driver records, and the error for a value that does not fit.
+//! The results of the steps of an `AgentLoop`, and the error of recording them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -89,7 +89,7 @@ pub struct Ready {
     /// The validated arguments, if the call needs a decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ToolArguments>,
-    /// A signature by which the driver of the loop recognizes the call after the run was stored.
+    /// A keyed signature of the call, which shows after storage that the call was not changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
     /// The result of an equal earlier call. If set, this call ends with the result and does not run. A refusal by the loop guard takes
@@ -222,7 +222,7 @@ pub enum CallDecision {
     Later,
 }
 
-/// The error for a result that the run does not wait for, that does not fit, or that is missing. The loop is unchanged.
+/// The error for a wrong or missing result of a step. The loop stays unchanged.
 ///
 /// ```
 /// use agent::loop_core::{AgentLoop, LoopConfig, RecordError};

@@ -190,8 +190,8 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records that messages are queued at the end of a turn, so that the run would continue. If a decision still ends the run, the end is
-    /// [`End::Terminated`]. If a limit ends the run, the end is [`End::Limit`].
+    /// Records that messages are queued at the end of a turn. If the decision of the turn or a limit still ends the run, the end is
+    /// [`End::Terminated`] or [`End::Limit`] instead of [`End::Completed`].
     ///
     /// ```
     /// use agent::loop_core::{AgentLoop, End, LoopConfig, ModelReply, Step};
@@ -243,7 +243,7 @@ impl AgentLoop {
         self.settle();
     }
 
-    /// Returns an error if a call of the step that was performed has no recorded result.
+    /// Returns an error if a call of the last step has no recorded result.
     pub(crate) fn check_recorded(&self) -> Result<(), RecordError> {
         let is_open = |state: &SlotState| match self.phase {
             Phase::Prepare => matches!(state, SlotState::Planned | SlotState::Started),
@@ -260,7 +260,7 @@ impl AgentLoop {
         self.phase == Phase::Approve
     }
 
-    /// Returns a copy that another driver can continue. If the run is skipping calls or ending, the copy has already done so.
+    /// Returns a copy that another driver can continue. Skipped calls, and a run that is ending, have already ended in the copy.
     #[cfg(feature = "runtime")]
     pub(crate) fn snapshot(&self) -> Self {
         let mut copy = self.clone();
@@ -271,7 +271,7 @@ impl AgentLoop {
         copy
     }
 
-    /// Sets whether each transition waits until the events before it are [taken](Self::take_event).
+    /// Sets whether a transition waits until all earlier events are [taken](Self::take_event).
     pub(crate) fn set_driven(&mut self, is_driven: bool) {
         self.is_driven = is_driven;
         self.settle();
@@ -417,7 +417,7 @@ impl AgentLoop {
         self.end_turn();
         #[expect(clippy::cast_precision_loss, reason = "for a text")]
         let reached = self.reached.take().map(|reached| match reached.limit {
-            // A call that was counted when the limit was reached may have ended without running, so the current number is reported.
+            // A counted call may have ended without running, so the current number of calls is reported.
             Limit::ToolCalls => LimitReached { used: self.tool_calls as f64, ..reached },
             _ => reached,
         });
@@ -484,7 +484,7 @@ impl AgentLoop {
 
 /// A change of the phase that needs no result from the driver.
 enum Transition {
-    /// Starts or ends the next call of `Phase::Skip`, or leaves this phase.
+    /// Starts or ends the next skipped call. Leaves `Phase::Skip` after the last call.
     Skip,
     /// Leaves the phase, because none of its calls is left.
     Leave,

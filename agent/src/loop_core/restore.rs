@@ -96,7 +96,7 @@ impl AgentLoop {
         Some(core)
     }
 
-    /// Returns the amounts that an ended run used, from the messages that the run added.
+    /// Returns the `Spent` of an ended run, counted in the messages that it added.
     pub(crate) fn spent_for(config: Arc<LoopConfig>, added: &[Arc<Message>]) -> Spent {
         let mut run = Self::begin("".into(), config, Conversation::new(), Vec::new(), true);
         for message in added {
@@ -117,8 +117,8 @@ impl AgentLoop {
         run.spent()
     }
 
-    /// Counts the tries in the order in which the calls ended, refused calls first. A counted outcome becomes a failure without text, so
-    /// that the loop does not count it again. The stored message keeps the text.
+    /// Counts the tries. Refused calls are counted first, because they ended first. A counted outcome becomes a failure without text, so
+    /// that the loop does not count the outcome again. The stored message keeps the text.
     fn count_tries(&mut self, calls: &[Arc<ToolCall>], outcomes: &mut [ToolOutcome]) {
         for refused in [true, false] {
             for (call, outcome) in calls.iter().zip(&mut *outcomes) {
@@ -170,8 +170,8 @@ pub(crate) fn outcome_of(result: &ToolResultMessage) -> ToolOutcome {
     }
 }
 
-/// Returns whether the arguments of the call were refused. If the refused call was the last try of its tool, the code is
-/// `retries_exhausted`. Other failures have this code, too, so the beginning of the text is also compared.
+/// Returns whether the arguments of the call were refused. The last try of a tool gets the code `retries_exhausted`, also after other
+/// failures, so the beginning of the text is compared, too.
 fn is_refusal(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Failed { code, message, .. } => {

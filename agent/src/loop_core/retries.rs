@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of all retries, as a multiple of `max_retries`, which counts only retries without progress.
+/// Maximum number of retries even if each makes progress, as a multiple of `max_retries`.
 const WITH_PROGRESS: u32 = 3;
 
 /// The tries of one tool in a run: calls that were refused, and calls after which the tool asked for another call.
@@ -18,8 +18,7 @@ pub(super) struct ToolRetries {
 }
 
 impl ToolRetries {
-    /// Registers a try with its report. Returns whether the try is progress: all its issues are new, or only some issues of the best try
-    /// are left.
+    /// Registers a refused try. Returns whether the try is progress: it has only some of the issues of the best try, or only new issues.
     pub(super) fn register(&mut self, report: &str) -> bool {
         let now = issues(report);
         let is_first = self.all == 0;

@@ -8,8 +8,7 @@ use crate::message::{Content, Message, Part, ToolArguments};
 use crate::model::{ArgumentChange, ModelEvent};
 use crate::tool::secrets::SecretArguments;
 
-/// The filter that withholds the secret arguments of a run's calls. All filters are equal, because they do not affect the steps of the
-/// run.
+/// A filter that hides the secret arguments of calls. `==` is always true, because the filter does not change the steps of a run.
 #[derive(Clone, Default)]
 pub(super) struct RunSecrets(Option<Arc<SecretArguments>>);
 

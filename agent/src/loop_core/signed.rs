@@ -51,10 +51,10 @@ impl AgentLoop {
         self.mac.as_deref()
     }
 
-    /// Returns the state that the signature of a run covers: all that determines the next steps, except the texts of the conversation. The
-    /// configuration is not covered, because a resumed run gets the configuration of its assistant.
+    /// Returns the state that the signature of a run covers: all that determines the next steps, except the texts of the conversation. A
+    /// resumed run uses the configuration of its assistant, so the configuration is not covered.
     ///
-    /// If a child waits, the whole stored form is returned, because the application does not see the conversation of a child.
+    /// A run with a waiting child is covered completely, because the application does not see the child's conversation.
     pub(crate) fn signed_state(&self) -> Value {
         if self.children().next().is_some() {
             let mut whole = self.clone();
@@ -160,8 +160,7 @@ fn rounded(value: Value) -> Value {
 }
 
 fn usage(usage: &Usage) -> Value {
-    // Most costs are whole billionths. The offset moves them away from whole numbers, where `floor` would depend on the last digit of the
-    // float.
+    // Most costs are whole billionths. Without the offset, rounding errors could change the result of `floor`.
     let nanos = usage.cost.map(|cost| format!("{}", (cost.total * 1e9 + 0.381_966).floor()));
     json!([
         usage.input,

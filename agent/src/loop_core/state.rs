@@ -93,7 +93,7 @@ pub enum StateError {
 
 crate::error_text::debug_is_the_sentence!(StateError);
 
-/// The values of the state by name, as strings of JSON: the signature of a run covers the text, and a database may rewrite JSON values.
+/// The values of the state by name, as JSON texts. A database may rewrite JSON values, and the signature of the run would not fit.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct RunState {

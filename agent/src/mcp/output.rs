@@ -44,7 +44,7 @@ impl OutputCheck {
     }
 }
 
-/// Returns the schema of an object that wraps the values of `schema`. Returns `None` unless `schema` mentions values that are not objects.
+/// Returns the schema of an object around a value of `schema`. Returns `None` unless `schema` explicitly allows values other than objects.
 pub(super) fn wrapped_schema(schema: &Value) -> Option<Map<String, Value>> {
     if !has_other_values(schema, schema, MAX_DEPTH) {
         return None;

@@ -43,8 +43,8 @@ impl ToolCall {
 /// The arguments are kept as text, because parsing loses details that validation needs: repeated keys, `42` as opposed to `42.0`, and the
 /// position at which JSON is broken. Blank text means no arguments and reads as `{}`.
 ///
-/// The serde form is usually the JSON value. If the value is null, a string or very deep, or would lose content of the text, the serde
-/// form is a string with the text. A string therefore always means raw text:
+/// The serde form is the JSON value, or a string with the raw text. A string is used for text that is not JSON, for details that parsing
+/// loses, such as a repeated key, and for null, strings and very deep values:
 ///
 /// ```
 /// use agent::message::ToolArguments;
@@ -96,11 +96,11 @@ impl ToolArguments {
         self.is_json = OnceLock::new();
     }
 
-    /// Returns the value that is stored instead of the text. Returns `None` if the stored value would be read as other arguments.
+    /// Returns the value to store in place of the text, or `None` if reading the value would give other arguments.
     fn lossless_value(&self) -> Option<Value> {
         let value = self.value()?;
-        // A stored string means raw text, a stored null means no arguments, and a deep value could not be read again once it is nested in
-        // a session record.
+        // These values stay text: a stored string is read as raw text, a stored null as no arguments, and a deep value cannot be read
+        // inside of a session record.
         if value.is_string() || value.is_null() || json::is_deep(&value) {
             return None;
         }

@@ -55,7 +55,7 @@ fn continued_by(messages: &[Arc<Message>], at: usize) -> Option<usize> {
     }
 }
 
-/// Returns whether a reply was paused within its text, and not for tools that the provider runs.
+/// Returns whether the provider paused a reply within its text, and not to run a tool.
 #[cfg(any(feature = "gemini", feature = "runtime"))]
 pub(crate) fn is_piece(reply: &AssistantMessage) -> bool {
     reply.stop_reason == StopReason::Pause && reply.provider_stop_reason.as_deref() == Some("CONTINUATION")

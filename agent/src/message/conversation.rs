@@ -117,8 +117,8 @@ impl Conversation {
         self.extra.shift_remove("view");
     }
 
-    /// Records a change of the [view](Self::view) that was stored separately from the messages. The messages do not change. [`ViewChange`]
-    /// has an example. Stored changes that this version cannot read are removed, because the new change was not made after them.
+    /// Records a change of the [view](Self::view), for example one that was stored apart from the messages. The messages do not change.
+    /// Stored changes that this version cannot read are removed. [`ViewChange`] has an example.
     pub fn record_view_change(&mut self, change: ViewChange) {
         self.extra.shift_remove("view");
         Arc::make_mut(&mut self.view).push(change);

@@ -86,8 +86,8 @@ impl Recipient {
             && is_own()
     }
 
-    /// Returns the parts with unsupported media replaced by a description, and without the state of other protocols. Returns `None` if
-    /// nothing has to be changed.
+    /// Replaces unsupported media by descriptions, and removes the data of other protocols. Returns `None` if the parts can stay
+    /// unchanged.
     pub(crate) fn fitting(&self, parts: &[Part]) -> Option<Vec<Part>> {
         if parts.iter().all(is_plain) { None } else { self.fit(parts) }
     }
@@ -138,9 +138,9 @@ pub(crate) struct HandOff {
     /// Hashes of the call ids in the request. A collision only causes a needless rename.
     taken: HashSet<u64, BuildHasherDefault<IdHash>>,
     hash: NameHash,
-    /// The old and new ids of the renamed calls of the last reply that have no result yet, in call order.
+    /// The old and new ids of renamed calls, in call order: the calls of the last reply that have no result yet.
     renamed: VecDeque<(String, String)>,
-    /// The pinned messages that the provider's summary replaced, until they are sent again after the summary.
+    /// The pinned messages that the provider's summary replaced. They are sent again after the summary.
     pins: Vec<Arc<Message>>,
     /// The number of missing results for calls of the last reply.
     due: usize,
@@ -245,8 +245,8 @@ impl HandOff {
         }
     }
 
-    /// Returns whether a message has only texts, so that every recipient gets it unchanged. Also updates `due`, because
-    /// [`convert`](Self::convert) is not called for such a message.
+    /// Returns whether every recipient gets the message unchanged, because it has only texts. If so, also updates `due`, as
+    /// [`convert`](Self::convert) does for other messages.
     fn passes(&mut self, message: &Message) -> bool {
         let (content, data) = match message {
             Message::User(user) => (&user.content, &user.provider_data),
@@ -329,7 +329,7 @@ impl HandOff {
         renamed: Vec<(usize, String)>,
         is_json: bool,
     ) -> Option<Arc<Message>> {
-        // Two protocols of one provider have different forms of the same state, so state is sent only over its own protocol.
+        // Each protocol of a provider has its own form of state, so state is sent only over the same protocol.
         let same_api = reply.api.is_empty() || *reply.api == *self.recipient.api;
         let is_same_service = *reply.provider == *self.recipient.provider && same_api;
         let is_own =
@@ -385,7 +385,7 @@ impl HandOff {
         (!changed.content.is_empty()).then(|| Arc::new(changed.into()))
     }
 
-    /// Takes the new id of the call `id`, if `renamed` begins with this call. Results are expected in call order.
+    /// Removes and returns the first new id in `renamed`, if it is for the call `id`. Results come in call order.
     fn take_new_id(&mut self, id: &str) -> Option<String> {
         let is_next = self.renamed.front().is_some_and(|(from, _)| from == id);
         is_next.then(|| self.renamed.pop_front())?.map(|(_, to)| to)

@@ -1,8 +1,7 @@
 //! Encoded messages that are kept for the next request of their conversation.
 //!
-//! The next request begins with the same messages, so encoders reuse the kept text and write only the new messages. A text is reused only
-//! if the encoder's key is equal. Its messages are recognized by the [number](super::MessageList::number) of their list, or else by their
-//! addresses. A kept text holds its messages, so their addresses are not reused.
+//! The next request begins with the same messages, so encoders reuse the kept text and write only the new messages. Messages are compared
+//! by address, so a kept text holds its messages: no new message can get one of these addresses.
 #![allow(dead_code, reason = "only the protocols of providers keep texts, and only an assistant forks them")]
 
 use std::any::Any;

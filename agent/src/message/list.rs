@@ -76,7 +76,7 @@ impl MessageList {
         self.list_mut().push(message.into());
     }
 
-    /// Returns the messages. The caller must only append, because the [`number`](Self::number) identifies the beginning of the list.
+    /// Returns the messages, only to append to them. Lists with the same [`number`](Self::number) must begin alike.
     pub(super) fn list_mut(&mut self) -> &mut Vec<Arc<Message>> {
         &mut Arc::make_mut(&mut self.messages).messages
     }

@@ -43,7 +43,7 @@ impl Conversation {
         self.repair_with("lost", LOST)
     }
 
-    /// Repairs a conversation in which calls without a result never ran. They get a result with the code `steered`.
+    /// Repairs a conversation whose calls without a result never ran. These calls get results with the code `steered`.
     #[cfg(feature = "runtime")]
     pub(crate) fn repair_undecided(&mut self) -> Vec<String> {
         self.repair_with("steered", UNDECIDED)
@@ -127,16 +127,16 @@ impl Ledger {
         ledger
     }
 
-    /// Assigns results to calls. A result belongs to the last call with its id that `walk` visited before the result. Assigns only the
-    /// results at the indices `selected`, or all. Returns the indices of the results without a call.
+    /// Assigns results to calls: all results, or only those at the indices `selected`. A result belongs to the call with the same id that
+    /// `walk` visited last before the result. Returns the indices of the results without a call.
     fn assign(
         &mut self,
         messages: &[Arc<Message>],
         walk: impl Iterator<Item = usize>,
         selected: Option<&HashSet<usize>>,
     ) -> HashSet<usize> {
-        // `last` maps a call id to the last visited message with this id. `free` maps a message and an id to the calls without a result,
-        // in reverse order, so that `pop` returns the first call.
+        // `last` has the last visited message for each call id. `free` has the calls of a message without a result, by id. Their order is
+        // reversed, so that `pop` returns the first call.
         let mut last: HashMap<&str, usize> = HashMap::new();
         let mut free: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
         let (mut claims, mut orphans) = (Vec::new(), HashSet::new());
@@ -208,7 +208,7 @@ impl Ledger {
                     ordered.push(Arc::new(unknown.into()));
                     continue;
                 };
-                // The result is in place if only dropped results are between the previous message and this result.
+                // A result is in place if only dropped results are between it and the previous message.
                 let between = last.saturating_add(1)..place;
                 let in_place = place > last
                     && messages.get(between.clone()).is_some_and(|between| {

@@ -14,7 +14,7 @@ pub(super) struct Accumulator {
     open: Vec<bool>,
     /// The ids of the calls so far. The set stays empty while the reply has a single call with an id.
     call_ids: HashSet<String>,
-    /// For each repeated id, the next number that is appended to make it unique. With this number, n equal ids take n steps, not n².
+    /// For each repeated id, the number to append next. Without it, n equal ids would take n² steps.
     next_numbers: HashMap<String, usize>,
     stopped: bool,
 }
@@ -84,7 +84,7 @@ impl Accumulator {
                 if let Some(id) = response_id.as_ref().filter(|id| !id.is_empty()) {
                     self.message.response_id = Some(id.clone());
                 }
-                // The requested name stays in `model`, because it decides to which models the provider state is sent back.
+                // `model` keeps the requested name, because provider data is sent back only to the model with this name.
                 if let Some(model) = model.as_ref().filter(|model| !model.is_empty()) {
                     if self.message.model.is_empty() {
                         self.message.model.clone_from(model);
@@ -231,8 +231,7 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Appends `{` to the arguments of an unfinished call that has none yet, so that the call does not look complete. `text` returns `{}`
-    /// for empty arguments.
+    /// Appends `{` to the empty arguments of an unfinished call. Empty arguments mean `{}`, so the call would look complete.
     fn leave_open(&mut self, index: usize, out: &mut VecDeque<ModelEvent>) {
         let is_open = self.open.get(index) == Some(&true);
         let Some(Content::ToolCall(call)) = self.message.content.get_mut(index).map(|part| &mut part.content)

@@ -11,13 +11,13 @@ mod tests;
 use super::tokens::{SizeCounter, TokenEstimate, TokenEstimator};
 use super::{Model, ModelRequest};
 
-/// Minimum number of tokens that clearing results must save, because clearing invalidates the provider's cache. [`CLEARED_SHARE`] is
-/// another minimum, in thousandths of the usable window. Both apply only below [`ContextRules::compact_at`].
+/// Clearing results must save at least this many tokens, and [`CLEARED_SHARE`] thousandths of the usable window, because clearing
+/// invalidates the provider's cache. Both minimums apply only below [`ContextRules::compact_at`].
 const MIN_CLEARED: u64 = 4_000;
 const CLEARED_SHARE: u64 = 200;
 /// Minimum length of a result that may be cleared, in tokens.
 const MIN_RESULT: u64 = 256;
-/// Minimum number of tokens that a compaction, or the clearing of results in its place, must save, in thousandths of the usable window.
+/// Minimum number of tokens that a compaction must save, in thousandths of the usable window. Clearing results instead must save as much.
 const MIN_EFFECT: u64 = 100;
 /// Target length of the messages that a compaction keeps, in thousandths of the usable window.
 const TAIL_SHARE: u64 = 250;
@@ -81,7 +81,7 @@ pub(crate) enum ViewDecision {
     Clear {
         results: Vec<ClearedResult>,
     },
-    /// A result of the newest reply's calls alone exceeds the window. The result is [shortened](ConversationView::shorten).
+    /// A single result after the newest reply is larger than the window. It is [shortened](ConversationView::shorten).
     Shorten {
         /// The index of the result in the conversation.
         index: usize,
@@ -127,7 +127,7 @@ impl ContextRules {
         self
     }
 
-    /// Sets the share of the usable window to which results are cleared when a request reaches [`compact_at`](Self::compact_at). If
+    /// Sets the share of the usable window that clearing results aims at when a request reaches [`compact_at`](Self::compact_at). If
     /// clearing is not enough, messages are compacted. The share counts as at least half of [`clear_at`](Self::clear_at). Default: 0.4.
     pub fn target(mut self, share: f64) -> Self {
         self.target = share;
@@ -286,8 +286,7 @@ impl ContextRules {
                 ViewDecision::Clear { results } => view.clear(results),
                 ViewDecision::Shorten { index, bytes } => view.shorten(index, bytes),
             };
-            // `decide` chooses only results that the view accepts, so this fails only if the number of a stored change cannot be
-            // increased.
+            // `decide` chooses only results that the view accepts, so this fails only if the number of changes overflows.
             let Ok(change) = change else { return Ok(None) };
             conversation.record_view_change(change);
         }
@@ -399,7 +398,7 @@ impl ContextRules {
         best.filter(|(_, kept)| sum.saturating_sub(*kept) >= saved).map(|(at, _)| at)
     }
 
-    /// Returns the decision to shorten a result after the newest reply: the first that alone exceeds the usable window.
+    /// Returns the decision to shorten one of the newest results, if that result alone exceeds the usable window.
     fn shorten_newest(view: &ConversationView, usable: u64, size: SizeCounter<'_>) -> Option<ViewDecision> {
         let messages = view.conversation();
         let newest = messages.iter().rposition(|message| message.as_assistant().is_some()).unwrap_or(0);

@@ -184,8 +184,8 @@ impl ManagedTool {
         }
     }
 
-    /// Logs a warning if the tool limits its uses and the provider has no such limit. The limit is left out rather than refused, so that
-    /// the provider can serve in a `Fallback`.
+    /// Logs a warning that the provider ignores `max_uses`, if it is set. The request is not refused, so that the provider can serve in a
+    /// `Fallback`.
     #[cfg(feature = "http")]
     #[allow(dead_code, reason = "only providers warn")]
     pub(crate) fn warn_about_uses(&self, provider: &str) {

@@ -64,8 +64,8 @@ pub struct ModelRequest {
     pub cached_system: Option<CacheMark>,
     /// Whether the prompt cache should keep the tools, and for how long.
     pub cached_tools: Option<CacheMark>,
-    /// Whether the prompt cache should keep as much of the conversation as the provider allows, also when the conversation grows, and for
-    /// how long.
+    /// Whether the prompt cache should keep the conversation, as far as the provider allows, and for how long. Later messages are kept,
+    /// too.
     pub cached_conversation: Option<CacheMark>,
     /// The key of the prompt cache. Requests with the same key share a cache, at providers that route requests by the key.
     pub cache_key: Option<String>,
@@ -77,8 +77,8 @@ pub struct ModelRequest {
     /// some of the data, the request fails before it is sent, with the code `unsupported_metadata`.
     pub metadata: Map<String, Value>,
     /// Settings that only one provider knows, by the name of the provider. They are added to the request body, and replace the library's
-    /// values for the same keys. A null removes the library's value. If there is none, or if the list `$null` contains the key, the null
-    /// is sent.
+    /// values of the same keys. A null removes the library's value, or is sent if there is none. The keys in `$null` are always sent as
+    /// null.
     pub provider_options: Map<String, Value>,
 }
 

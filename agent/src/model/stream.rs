@@ -47,8 +47,7 @@ pub struct ModelStream {
     /// The events that the reader of this stream has not received yet.
     ready: VecDeque<ModelEvent>,
     arguments: Option<CallArguments>,
-    /// A cell that a `Fallback` fills with the provider, protocol, model and additional fields of the chosen model's reply. `None` for any
-    /// other model.
+    /// The cell in which a `Fallback` puts the provider, protocol, model and additional fields of the reply. `None` for any other model.
     author: Option<Arc<OnceLock<AssistantMessage>>>,
     error: Option<ModelError>,
     #[cfg(feature = "studio")]
@@ -237,7 +236,7 @@ impl ModelStream {
         self.accumulator.into_message()
     }
 
-    /// Ends the exchange with the provider. Dropping the events may set the author, so the author is taken last.
+    /// Ends the exchange with the provider. Dropping `events` may set `author`, so `author` is taken last.
     pub(super) fn drop_events(&mut self) {
         drop(DropsQuietly(self.events.take()));
         self.take_author();

@@ -1,4 +1,4 @@
-//! The reply of an inner model whose events an outer model, such as a fallback, passes on.
+//! The reply of an inner model. The outer model, such as a fallback, passes the events on.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -107,7 +107,7 @@ impl WrappedReply {
         }
     }
 
-    /// Queues an event for the reader. Deltas lack some fields of a part, so the whole part replaces its end event. All parts are repeated
+    /// Queues an event for the reader. Deltas lack some fields of a part, so the whole part is sent instead of its end event, and again
     /// before the stop event.
     pub(super) fn push(&mut self, event: ModelEvent) {
         let content = &self.stream.partial().content;

@@ -14,8 +14,8 @@ pub(super) struct CallIds {
     changed: HashMap<String, String>,
 }
 
-/// Number of additional candidates for a new id. Candidates may repeat, so one for each id in use may not be enough. If no candidate is
-/// free, the id is not changed.
+/// Number of candidates for a new id, in addition to the number of ids in use, because candidates may repeat. If no candidate is free, the
+/// id is not changed.
 const MAX_REPEATED: usize = 1000;
 
 impl CallIds {
@@ -38,8 +38,8 @@ impl CallIds {
         })
     }
 
-    /// Assigns the ids of a conversation. `fit` proposes an id that the provider accepts, preferably the unchanged id. The arguments of
-    /// `fit` are the id, the reply that made the call, and the number of earlier proposals. An earlier proposal was already in use.
+    /// Assigns the ids of a conversation. `fit` gets an id, the reply with the call, and a number, and returns an id that the provider
+    /// accepts. The number is 0 at first, and increases while the returned id is already in use.
     pub(super) fn new(
         messages: &MessageList,
         fit: impl Fn(&str, Option<&AssistantMessage>, u32) -> String,
@@ -49,7 +49,7 @@ impl CallIds {
             if !known.insert(id.to_owned()) {
                 return;
             }
-            // There are more candidates than ids in use, so one is free unless candidates repeat.
+            // `taken.len() + 1` candidates would be enough if `fit` never repeated one.
             let count = u32::try_from(taken.len().saturating_add(MAX_REPEATED)).unwrap_or(u32::MAX);
             let mut candidates = (0..count).map(|number| fit(id, maker, number));
             let free = candidates.find(|fitting| taken.insert(fitting.clone()));

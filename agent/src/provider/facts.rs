@@ -356,7 +356,7 @@ mod tests {
         assert_eq!((cost.cache_read, cost.cache_write, cost.output), (0.05, 0.4, 8.0));
     }
 
-    /// An earlier row can hide a later one, and numbers can have typing errors.
+    /// Finds rows that an earlier row hides, and numbers that cannot be right.
     #[test]
     fn every_row_is_found_and_says_what_can_be() {
         for (provider, family, window, longest, prices) in ROWS {

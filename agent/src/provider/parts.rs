@@ -64,15 +64,14 @@ pub(super) fn cost(usage: &Value) -> Option<Cost> {
     Some(Cost { total, ..Cost::default() })
 }
 
-/// The origin of parsed JSON. In a request, empty provider data marks a part that was an object instead of a plain string.
+/// The origin of parsed JSON. In a request, empty provider data shows that a part was not a plain string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JsonSource {
     Reply,
     Request,
 }
 
-/// Adds the fields that were not read to a part, as provider data. If there are none, a part of a request gets empty provider data, and a
-/// part of a reply gets none.
+/// Adds the unread fields to a part, as provider data. Only a part of a request gets provider data without any fields.
 pub(super) fn with_rest(part: Part, provider: &str, rest: JsonObject, source: JsonSource) -> Part {
     if rest.is_empty() && source == JsonSource::Reply {
         part
@@ -115,7 +114,7 @@ pub(super) fn is_assistant_first(messages: &MessageList, provider: &str) -> bool
     data.is_some_and(|data| data.get(FIRST).is_some())
 }
 
-/// Sets the protocol in the provider data of messages from a request, so that the data is not sent over another protocol. Also sets the
+/// Sets the protocol in all provider data of messages from a request, because this data is not sent over another protocol. Also sets the
 /// provider, the protocol and the model of each reply.
 pub(super) fn name_protocol(messages: &mut [Message], provider: &str, api: &str, model: &str) {
     fn data(data: &mut Option<Box<ProviderData>>, api: &str) {
@@ -194,8 +193,8 @@ pub(super) fn media_from_url(url: &str) -> Media {
 /// The option whose value lists the keys that are sent as null.
 const NULLS: &str = "$null";
 
-/// Adds the caller's options for this provider to a body. An option replaces a field of the body, and null removes the field. Null itself
-/// is sent for a key that the body lacks, or that `$null` lists.
+/// Adds the caller's options for this provider to a body. An option replaces the field of the same name. Null removes the field. Null is
+/// sent if the body lacks the field, or if `$null` lists it.
 pub(super) fn add_options(body: &mut JsonObject, options: Option<&Value>) {
     let Some(options) = options.and_then(Value::as_object) else { return };
     for (key, value) in options.iter().filter(|(key, _)| *key != NULLS) {
@@ -227,8 +226,8 @@ fn record_null(options: &mut JsonObject, key: &str) {
     }
 }
 
-/// Returns the options with which [`add_options`] turns `encoded` into `given`, or `None` if no options are needed. The lists under the
-/// key `messages` are not compared, because messages are kept as [`Message`]s.
+/// Returns the options with which [`add_options`] turns `encoded` into `given`, or `None` if no options are needed. The list under the key
+/// `messages`, such as `contents`, is not compared: it is kept as [`Message`]s.
 pub(super) fn options_for(given: &JsonObject, encoded: &JsonObject, messages: &str) -> Option<Value> {
     let mut options = JsonObject::new();
     for (key, value) in given {
@@ -264,7 +263,6 @@ pub(super) fn merge_options(body: &mut JsonObject, options: Option<&Value>) {
     set_nulls(body, options);
 }
 
-/// Like [`options_for`], but for [`merge_options`].
 pub(super) fn merge_options_for(given: &JsonObject, encoded: &JsonObject, messages: &str) -> Option<Value> {
     differences(given, encoded, Some(messages))
 }

@@ -170,8 +170,8 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     }
 }
 
-/// Decodes one response of a provider. Only [`event`](Self::event) and [`has_ended`](Self::has_ended) are required. The defaults of the
-/// other methods suit a protocol that always streams, with a decoder that holds no event back.
+/// Decodes one response of a provider. Only [`event`](Self::event) and [`has_ended`](Self::has_ended) are required. The other defaults
+/// suit a protocol that always streams, and a decoder that emits every event at once.
 ///
 /// ```
 /// use agent::model::{ModelError, ModelEvent};
@@ -343,8 +343,8 @@ impl HttpRequest {
         self.body.value()
     }
 
-    /// Returns a request about the input of this request, such as a token count, with another path and only `fields` of the body. The
-    /// response is not a stream, so the `accept` header is removed.
+    /// Returns a request that counts the tokens of this request, for example: it has another path, and only `fields` of the body. The
+    /// response is not a stream, so the header `accept` is removed.
     #[cfg(any(feature = "anthropic", feature = "openai", feature = "gemini"))]
     pub(super) fn about_input(mut self, path: impl Into<String>, fields: &[&str]) -> Self {
         let mut body = self.json();

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::protocol::HttpResponse;
 use crate::model::{ProviderQuota, QuotaLeft};
 
-/// The time until a limit is full again, unless a header reports a time of at most [`MAX_REFILL`].
+/// The assumed time until a limit is full again, if no header reports it.
 const DEFAULT_REFILL: Duration = Duration::from_secs(60);
 /// Maximum time until a limit is full again. Longer times in headers are ignored.
 const MAX_REFILL: Duration = Duration::from_secs(86_400);

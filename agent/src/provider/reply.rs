@@ -188,7 +188,7 @@ impl ReplyReader {
         }
         let last = self.decode_last_event(out);
         let result = match (&self.form, last) {
-            // If the last event cannot be parsed, it was cut. If the reply is incomplete without this event, a retry may help.
+            // A last event that cannot be parsed was cut. If the reply is incomplete without it, a retry may help.
             (BodyForm::Stream(_), Err(error)) if error.kind() == ModelErrorKind::Protocol => {
                 self.decoder.finish(out).map_err(|_| error.with_retryable(true))
             }

@@ -26,7 +26,7 @@ pub(super) struct WireRules {
     pub(super) foreign_media: ForeignMedia,
 }
 
-/// The turns that join an earlier message of results instead of starting their own.
+/// The turns that are added to an earlier message of tool results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TurnJoining {
     Never,
@@ -34,8 +34,8 @@ pub(super) enum TurnJoining {
     ResultsAndUser,
 }
 
-/// The position at which the media of a result are sent. A variant's function gets a part and the provider's name, and returns whether the
-/// part is moved there.
+/// The place for the media of a result. The function gets a part and the name of the provider, and returns whether the part moves to this
+/// place.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ResultMedia {
     /// Among the texts.
@@ -44,7 +44,7 @@ pub(super) enum ResultMedia {
     Beside(fn(&Part, &str) -> bool),
     /// In a message of the user after the results of the turn.
     After(fn(&Part, &str) -> bool),
-    /// In a message of the user after the results of the turn if the result is an error, and else among the texts.
+    /// Like `After` for an error, and like `Inside` for any other result.
     AfterIfFailed(fn(&Part, &str) -> bool),
 }
 
@@ -67,7 +67,7 @@ pub(super) struct WireTurn<'a> {
     pub(super) data: Option<&'a Value>,
     /// Whether the turn is added to the previous message, if the protocol joins turns.
     pub(super) joins: bool,
-    /// The position before the turn, where a later request can continue. `None` if the turn joins a message or is a result.
+    /// The position before the turn, where a later request can continue. `None` for a result or a joined turn.
     pub(super) start: Option<TurnBoundary>,
 }
 
@@ -124,7 +124,7 @@ impl<'a> TurnShaper<'a> {
     /// Returns the turns of a conversation from a position on, in order. A message with an unknown role has no turn.
     ///
     /// # Errors
-    /// Fails when media of a result that are sent in another field or message cannot be written.
+    /// Fails if media that are sent outside of their result cannot be written.
     pub(super) fn turns(
         &self,
         messages: &'a MessageList,
@@ -180,8 +180,7 @@ impl<'a> TurnShaper<'a> {
         Ok(turns)
     }
 
-    /// Returns whether a turn is added to the previous message, if that is not a reply. In the data of a parsed turn, `joined` or `apart`
-    /// decides.
+    /// Returns whether a turn is added to the previous message. A parsed turn records this in its data, as `joined` or `apart`.
     fn joins(&self, content: &TurnContent<'_>, data: Option<&Value>, after_result: bool) -> bool {
         let is_candidate = match (self.rules.joining, content) {
             (TurnJoining::Never, _) | (_, TurnContent::Reply { .. } | TurnContent::Media(_)) => return false,
@@ -263,8 +262,8 @@ pub(super) fn write_parts(
     written.map(|part| part.map_err(|unsupported| unsupported.to_error(rules.protocol))).collect()
 }
 
-/// Returns the texts of a message with only texts. Returns `None` for any other message, and for texts with cache marks or data of this
-/// provider. The frequent case of only texts is written without JSON values.
+/// Returns the texts of a message that has only texts, no cache marks and no data of this provider. Such frequent messages are written
+/// without JSON values. Returns `None` for any other message.
 pub(super) fn plain_texts<'p>(parts: &'p [Part], provider: &str) -> Option<Vec<&'p str>> {
     let plain = |part: &'p Part| {
         part.as_text().filter(|_| part.provider_data_of(provider).is_none() && part.cache.is_none())

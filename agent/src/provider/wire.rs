@@ -17,11 +17,11 @@ use crate::message::{AssistantMessage, MessageList};
 /// The text of a conversation's last request is kept, because the next request usually begins with the same messages. Only the messages
 /// after the kept text are written.
 ///
-/// An item is one message as the provider receives it. Later turns can join the last item, for example the results of further calls. Kept
-/// text cannot be changed, so if a turn joins an item in it, the encoder continues from an [earlier](Self::rewind) position.
+/// An item is one message in the provider's format. A later turn can join the last item: the results of several calls become one item.
+/// Kept text cannot be changed, so a turn can join an item of the kept text only after a [rewind](Self::rewind).
 pub(super) struct WireList<'a> {
     messages: &'a MessageList,
-    /// The key of an item's list of blocks or parts, to which joining turns are added.
+    /// The key of an item's list, such as `content`, to which joining turns are added.
     content: &'static str,
     kept: KeptText,
     stable: usize,
@@ -36,8 +36,7 @@ pub(super) struct WireList<'a> {
 enum LastItem {
     /// The last item is in the kept text, or the list is empty.
     Kept,
-    /// The last item is at the end of `text`. With `can_grow`, turns can join the item. The text then ends with `]}`: the ends of the
-    /// item's list and of the item.
+    /// The last item is at the end of `text`. If `can_grow` is set, more content can be inserted before its final `]}`.
     Written {
         can_grow: bool,
     },
@@ -59,8 +58,8 @@ struct Key<K> {
 }
 
 impl<'a> WireList<'a> {
-    /// Creates the list. If the conversation's last request had the same `key`, the text of that request is reused up to the first message
-    /// that differs. `stable` is the number of messages whose text does not depend on later messages.
+    /// Creates the list. If the last request had the same `key`, its text is reused up to the first changed message. The text of the first
+    /// `stable` messages does not depend on later messages.
     pub(super) fn new<K: PartialEq + Send + Sync + 'static>(
         messages: &'a MessageList,
         content: &'static str,
@@ -108,7 +107,7 @@ impl<'a> WireList<'a> {
 
     /// Continues from the last kept position that fits, or from the beginning if none fits.
     fn resume(&mut self, fits: impl Fn(&ResumePoint) -> bool) {
-        // Encoding never continues directly before a result, because media of earlier results may be written after this result.
+        // A position before a tool result does not fit, because media of earlier results may still follow that result.
         let is_open = |point: &ResumePoint| {
             self.messages.get(point.messages).is_some_and(|next| next.as_tool_result().is_some())
         };
@@ -130,7 +129,7 @@ impl<'a> WireList<'a> {
         (self.marks.seen, self.marks.skipped) = (self.resumed.marks, self.resumed.skipped_marks);
     }
 
-    /// Assigns the ids of the calls: see [`CallIds::new`]. `is_fine` returns whether the provider accepts an id unchanged.
+    /// Assigns the ids of the calls with [`CallIds::new`], unless `is_fine` accepts all ids unchanged.
     pub(super) fn call_ids(
         &mut self,
         is_fine: impl Fn(&str, Option<&AssistantMessage>) -> bool,
@@ -146,14 +145,14 @@ impl<'a> WireList<'a> {
         ids
     }
 
-    /// Continues from the last kept position before the current position, or from the beginning if there is none.
+    /// Goes back to the last kept position before the current one, or to the beginning.
     pub(super) fn rewind(&mut self) {
         let now = self.resumed.messages;
         self.resume(|point| point.messages < now);
     }
 
-    /// Leaves out the first cache marks if there are more than `max`. Returns the number of omitted marks, or `None` if turns have to be
-    /// written again from [`start`](Self::start).
+    /// Keeps only the last `max` cache marks. Returns the number of removed marks, or `None` if the caller must write the turns from
+    /// [`start`](Self::start) again.
     pub(super) fn limit_marks(&mut self, max: usize) -> Option<usize> {
         self.close();
         let skip = self.marks.seen.saturating_sub(max);
@@ -165,7 +164,7 @@ impl<'a> WireList<'a> {
         None
     }
 
-    /// Returns the position from which turns have to be written.
+    /// Returns the position at which writing starts.
     pub(super) fn start(&self) -> TurnBoundary {
         TurnBoundary { messages: self.resumed.messages, follows_result: self.resumed.follows_result }
     }
@@ -184,8 +183,8 @@ impl<'a> WireList<'a> {
         self.last = LastItem::Open(item);
     }
 
-    /// Appends an item as text. If `can_grow` is true, later blocks or parts can be added to the item. Its last field must then be the
-    /// non-empty list of them.
+    /// Appends an item as text. With `can_grow`, [`join`](Self::join) can add blocks later; the text must then end with a non-empty list
+    /// and `}`.
     pub(super) fn push_text(
         &mut self,
         start: Option<TurnBoundary>,
@@ -225,7 +224,7 @@ impl<'a> WireList<'a> {
         }
     }
 
-    /// Adds blocks or parts to the last item. If the item cannot be changed, returns the blocks or parts as the error.
+    /// Adds `more` to the last item. If the item cannot be changed, returns `more` as the error.
     pub(super) fn join(&mut self, more: Vec<Value>) -> Result<(), Vec<Value>> {
         match &mut self.last {
             LastItem::Open(item) => match item.get_mut(self.content).and_then(Value::as_array_mut) {
@@ -266,7 +265,7 @@ impl<'a> WireList<'a> {
         }
     }
 
-    /// Returns the text of all items. The text up to the last point is kept, so that the next request can continue there.
+    /// Returns the text of all items. Keeps the text up to the last `ResumePoint` for the next request.
     pub(super) fn finish(mut self) -> Vec<TextSegment> {
         self.close();
         let Self { messages, mut kept, resumed, text, points, .. } = self;

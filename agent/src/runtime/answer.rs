@@ -26,7 +26,6 @@ impl TypedAnswer<()> {
 }
 
 impl<T> TypedAnswer<T> {
-    /// Parses the answer of the run, unless any answer is accepted.
     pub(super) fn read(self, run: RunOutput) -> Result<RunOutput<T>, RunError> {
         (self.read)(run)
     }

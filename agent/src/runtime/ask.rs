@@ -60,8 +60,8 @@ struct BudgetedReply {
 }
 
 impl ReplyStream {
-    /// Polls for the next event. Returns `None` at the end of the reply. Returns an error if the model ignores a cancellation. The
-    /// function is not `async`, because a future would move the large event once more.
+    /// Polls for the next event. Returns `None` at the end of the reply, and an error if the model ignores a cancellation. An `async`
+    /// function would move the large event once more.
     pub(super) fn poll_event(
         &mut self,
         cx: &mut Context<'_>,
@@ -193,8 +193,8 @@ impl Performer {
             Err(error) => (Some(vec![Err(error)]), None),
         };
         let start = || match first {
-            // With budgets, the stream is empty until `poll_budgets` sends the request. If the budgets cannot be used, the stream is only
-            // the error.
+            // With budgets, `poll_budgets` sends the request later. Until then, the stream is empty, or contains only the error of the
+            // budgets.
             Some(events) => ModelStream::from_events(&step, model.info(), events),
             None => model.stream(&step, request),
         };
@@ -238,7 +238,7 @@ impl Performer {
         Ok(Some(Box::new(BudgetedReply { gate, model, step, has_ended, error })))
     }
 
-    /// Returns the reply: complete, or failed with the parts that arrived. Also settles the budgets, and ends the measurement and the
+    /// Returns the complete reply, or after a `failure` the parts that arrived. Also settles the budgets, and ends the measurement and the
     /// span.
     pub(super) fn finish(&self, reply: ReplyStream, failure: Option<&ModelError>) -> ModelReply {
         let ReplyStream { stream, timing, turn, span, max_tokens, notices, budgeted, .. } = reply;

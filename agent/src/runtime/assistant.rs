@@ -77,7 +77,6 @@ pub(super) struct AssistantState {
     /// The files of long results that were written by this assistant, or by the assistants that it was forked from.
     spilled: Vec<Arc<SpilledFile>>,
     pub(super) session: Option<Box<SessionState>>,
-    /// The ends of calls of finished runs that the store has not recorded yet.
     pub(super) debts: UnrecordedEnds,
 }
 

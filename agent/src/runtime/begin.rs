@@ -291,7 +291,7 @@ impl AssistantState {
 }
 
 impl Config {
-    /// Returns whether the result of one of these calls requires that the model is asked at once.
+    /// Returns whether a result of the recorded turn requires that the model is asked at once.
     pub(super) fn needs_follow_up(&self, turn: &RecordedTurn) -> bool {
         let asks = |(call, result): (_, _)| self.registry.triggers_follow_up(call, &result);
         turn.results().any(asks)

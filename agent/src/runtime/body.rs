@@ -29,7 +29,6 @@ pub(super) struct CallBody {
     /// The reply that contains the call. Set only if there are hooks.
     pub(super) reply: Option<Arc<Message>>,
     pub(super) checked: Option<Arc<CheckedArguments>>,
-    /// Whether the call's sub-agent continues from the snapshot of the run.
     pub(super) continues_child: bool,
     pub(super) begun: Instant,
 }
@@ -58,8 +57,7 @@ impl CallBody {
         Self { config, key, call, context, max_attempts, reply, checked, continues_child, begun }
     }
 
-    /// Checks the arguments, unless this is already done. If neither hooks nor the caller (`is_read`) read the arguments, the tool checks
-    /// them when it runs.
+    /// Checks the arguments now if hooks or the caller (`is_read`) read them. Otherwise, the tool checks the arguments when it runs.
     pub(super) fn check(&mut self, is_read: bool) {
         let checked = self.checked.take().filter(|checked| checked.is_of(&self.call));
         self.checked = match checked {

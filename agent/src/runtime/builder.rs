@@ -257,7 +257,7 @@ impl AssistantBuilder {
         self.shared_state(Arc::new(value))
     }
 
-    /// Sets the source for which tools are shown and called. The [source of a prompt](crate::run::Prompt::source) takes precedence.
+    /// Sets the source of calls, such as a user. The [source of a prompt](crate::run::Prompt::source) takes precedence.
     ///
     /// ```
     /// use agent::tool::Source;
@@ -387,8 +387,8 @@ impl AssistantBuilder {
     }
 
     /// Caches up to 1,024 completed results until the assistant is [reset](Assistant::reset). A call reuses the result of an earlier call
-    /// if tool, arguments, session and source are the same. The option `cache` of a tool takes precedence. Results of tools that are
-    /// neither `read_only` nor `idempotent` are cached only with `cache = true`.
+    /// if tool, arguments, session and source are the same. By default, only results of `read_only` and `idempotent` tools are cached. The
+    /// option `cache` of a tool takes precedence.
     ///
     /// A cached result is used only after hooks and approvals let the call run. A prompt with its own [state](super::Prompt::with_state)
     /// uses the cache only for tools that cannot read that state, and only if there are no hooks. Durable runs cache no results.

@@ -141,7 +141,7 @@ pub(super) struct CallKey {
     fingerprint: u64,
     session: Option<String>,
     source: Option<Identity>,
-    /// The state that the tool may read, and the hooks that may have changed its result.
+    /// The state that the tool may read, and all hooks, because hooks may change a result.
     world: Vec<Identity>,
     args: String,
 }
@@ -204,8 +204,8 @@ impl CallKey {
     }
 }
 
-/// Returns a text that is equal only for equal arguments. `args` are the parsed arguments, and `sent` is their original text. `sent` is
-/// appended if different arguments could have the same `args`.
+/// Returns a text that differs if the arguments differ. `args` are the parsed arguments. The original text, `sent`, is appended if parsing
+/// may have lost a difference.
 fn exact_text(args: &Value, sent: &str) -> String {
     /// Two different decimal numbers with at most this many digits are different floats.
     const DIGITS: usize = 15;

@@ -48,8 +48,8 @@ impl CheckedArguments {
         self.accepted.coercions()
     }
 
-    /// Returns the arguments after coercion, with parameter names in place of aliases. Numbers that a float cannot hold are rounded; the
-    /// [text](Self::text) has all their digits. `null` if only the tool itself can parse the arguments.
+    /// Returns the arguments after coercion, with parameter names in place of aliases. A number that a float cannot hold is rounded here,
+    /// but not in [`text`](Self::text). Returns `null` if only the tool itself can parse the arguments.
     pub(super) fn value(&self) -> &Value {
         self.accepted.value()
     }

@@ -339,7 +339,7 @@ impl ChildBody {
         }
     }
 
-    /// Returns the outcome of a child whose end is stored, although its call has no stored end. Also counts its spent amounts.
+    /// Returns the outcome of a sub-agent's run that ended in an earlier process. Also counts the amounts that the run spent.
     fn stored_outcome(&self, assistant: &Assistant, ended: &EndedRun, call: &ChildCall) -> ToolOutcome {
         let conversation = assistant.messages();
         let added = conversation.shared().get(ended.from..).unwrap_or_default();
@@ -398,8 +398,8 @@ pub(super) fn too_many(max: u32) -> ToolOutcome {
     failed("limit", text)
 }
 
-/// Returns the outcome of a call whose child was suspended. A call outside of a run (`call` is `None`) fails, because nothing would resume
-/// the child.
+/// Returns the outcome of a call whose sub-agent was suspended. Outside of a run (`call` is `None`), the call fails, because nothing would
+/// resume the sub-agent.
 fn waits(call: Option<&ChildCall>, run: AgentLoop) -> ToolOutcome {
     match call {
         Some(call) => {
@@ -466,8 +466,7 @@ pub(super) fn did_fail(error: impl fmt::Display) -> ToolOutcome {
 pub(super) fn failure(error: RunError) -> ToolOutcome {
     match error {
         RunError::Limit(reached) => did_not_finish(reached),
-        // After a crash and on a durable engine, only the failed reply is left, with the message of the error. So the outcome is always
-        // made from the message.
+        // Only the message is used: after a crash and on a durable engine, nothing else of the error is left.
         RunError::Model(error) => did_fail(error.message()),
         RunError::Request { message } => did_fail(message),
         RunError::Aborted { reason } => ToolOutcome::aborted(&reason),

@@ -1,4 +1,4 @@
-//! A clock for models on the timer of tokio, so that it follows the paused clock of a test.
+//! The clock of models. It uses tokio's timer, so that a test can pause it.
 
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -8,7 +8,7 @@ use crate::message::{ConversationView, Usage};
 use crate::model::{ContextRules, SizeCounter};
 use crate::tool::context::ToolContext;
 
-/// The newest messages are not summarized, up to 1/`TAIL` of the tokens of the next request.
+/// The newest messages, up to 1/`TAIL` of the tokens of the next request, are not summarized.
 const TAIL: u64 = 4;
 
 /// The result of a [compaction](Assistant::compact).

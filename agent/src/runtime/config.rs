@@ -183,8 +183,8 @@ impl Config {
         Ok(config)
     }
 
-    /// Returns the configuration for requests to the model with this name, or to the assistant's own model if `name` is `None`. Returns
-    /// `None` if no model has the name.
+    /// Returns the configuration with the model of this name, or this configuration if `name` is `None`. Returns `None` if no model has
+    /// the name.
     pub(super) fn with_model(self: &Arc<Self>, name: Option<&str>) -> Option<Arc<Self>> {
         let Some(name) = name else { return Some(self.clone()) };
         let (_, model) = self.models.iter().find(|(known, _)| **known == *name)?;

@@ -35,8 +35,8 @@ pub(super) struct BegunRun {
     interrupted: Option<InterruptedTurn>,
     /// Reads the answer by the assistant's schema. `None` if the assistant has no schema, or if the prompt asks for another answer.
     answer: Option<Arc<AnswerReader<Value>>>,
-    /// The tool whose body made the prompt. A suspended run is then an error, because nothing would resume the run. `None` for a detached
-    /// prompt, and for an assistant that is called as a tool.
+    /// The tool whose body made the prompt, unless the prompt is detached. A suspended run is then an error, because nothing would resume
+    /// the run.
     in_tool: Option<Arc<str>>,
 }
 
@@ -143,8 +143,8 @@ impl BegunRun {
     }
 }
 
-/// Records with the calling run that its child has begun. If the child continues after a crash, its earlier spending is added to the
-/// budget that the runs share.
+/// Registers a started sub-agent with the calling run. If the sub-agent continues after a crash, its earlier spending is added to the
+/// shared budget.
 fn run_begins(call: &ChildCall, started: &StartedRun) -> RunningChildren {
     let mut run = started.run.lock();
     if started.interrupted.is_some() {

@@ -96,8 +96,8 @@ pub enum RunError {
     /// The run was to be started in a separate task, but there is no tokio runtime.
     #[error("there is no tokio runtime to start the run in")]
     NoRuntime,
-    /// The store failed, or another process continued the session. In a session, the conversation is complete in memory, but may be
-    /// incomplete in the store. The next prompt stores the missing messages, unless the error is a conflict.
+    /// The store failed, or another process continued the session (a conflict). The conversation is complete in memory, but its session in
+    /// the store may be incomplete. The next prompt stores the missing messages, except after a conflict.
     #[error("{error}")]
     #[non_exhaustive]
     Store {
@@ -111,7 +111,7 @@ pub enum RunError {
     #[error("the answer does not fit: {message}")]
     #[non_exhaustive]
     Output {
-        /// The issues of the last answer, the panic of the code that parsed it, or the error of the schema or of the answer tool.
+        /// The issues of the last answer, or another reason, such as an error of the schema.
         message: String,
     },
     /// The conversation does not fit into the model's window, and no further part can be
@@ -435,8 +435,8 @@ pub enum ResumeError {
         /// The id of the request.
         request_id: String,
     },
-    /// The decided request, or the answered question, is not the one that waits, or was changed. The signature also differs if the run was
-    /// suspended without an approval key, or with another key.
+    /// The decided request or the answered question differs from the one that waits. The signature also differs if the run was suspended
+    /// without an approval key, or with another key.
     #[error(
         "the decision on `{request_id}` does not count: its {what} is not what waits for approval{}",
         if *what == "signature" { ". The run was suspended without an approval key or with another one, or it was changed since" } else { "" }

@@ -85,8 +85,8 @@ pub trait Hooks: Send + Sync {
         None
     }
 
-    /// Chooses the tools of a turn: the future returns the turn [without](TurnStart::filter) some of its tools. `None` instead of a future
-    /// means that the hooks make no choice, as in [`select_model`](Self::select_model).
+    /// Chooses the tools of a turn. The future returns the turn [without](TurnStart::filter) some of its tools. Hooks that never choose
+    /// tools return `None` instead of a future, as in [`select_model`](Self::select_model).
     ///
     /// A tool that is removed from a turn is an unknown tool in that turn, even if the conversation mentions it.
     ///
@@ -161,9 +161,8 @@ pub trait Hooks: Send + Sync {
     ///
     /// When a suspended run is resumed, the hook is called again for each call that is about to run. The hook receives the arguments of
     /// the model, or of the person who changed them. [`BeforeCall::Block`] and errors take effect. [`BeforeCall::RequireApproval`] accepts
-    /// an earlier decision for the same arguments. If the arguments have changed since, or if the call had no decision, a new decision is
-    /// requested under a new request id: the run is suspended again, or its approver is called. Until the new decision, none of the
-    /// waiting calls runs.
+    /// an earlier decision for the same arguments. Otherwise, a new decision is requested under a new request id: the run is suspended
+    /// again, or its approver is called. Until the new decision, none of the waiting calls runs.
     fn before_tool_call(&self, call: ToolCallInfo) -> BoxFuture<'_, Result<BeforeCall, HookError>> {
         Box::pin(std::future::ready(Ok(BeforeCall::Continue)))
     }
@@ -448,8 +447,8 @@ pub struct AfterCall {
     pub content: Option<Vec<Part>>,
     /// The new metadata, which replaces all metadata of the tool. `None` keeps the metadata, even if `is_error` changes.
     pub metadata: Option<Map<String, Value>>,
-    /// Whether the result is an error. `true` makes a completed result a failure with the code `hook_set_error`. An error keeps its code.
-    /// `false` makes the result completed.
+    /// Whether the result is an error. `Some(true)` turns a completed result into a failure with the code `hook_set_error`, `Some(false)`
+    /// an error into a completed result. `None` changes nothing.
     pub is_error: Option<bool>,
     /// Whether the run continues, ends after the calls of the turn, or ends if every result of the turn has [`Control::EndIfAll`]. `None`
     /// keeps the choice of the tool.

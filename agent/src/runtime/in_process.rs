@@ -322,7 +322,7 @@ impl InProcessSteps {
         Ok(())
     }
 
-    /// Prepares a call, and returns whether its body had begun in a process that died. `found` is the recorded state of the call.
+    /// Prepares a call. The second value is whether the call had begun in a process that died, according to `found`.
     async fn found_or_prepared(
         &mut self,
         found: Option<InterruptedCall>,

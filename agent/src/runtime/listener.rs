@@ -150,8 +150,8 @@ impl Listeners {
         weak
     }
 
-    /// Removes a listener, and returns the previous list. Drop this list while no lock is held: values of a listener may unsubscribe other
-    /// listeners when they are dropped.
+    /// Removes a listener, and returns the previous list. Drop that list while no lock is held, because a dropped listener may unsubscribe
+    /// others.
     #[must_use = "dropping a listener runs code of the application"]
     pub(super) fn remove(&mut self, listener: &Weak<Listener>) -> Self {
         let list = self.list.iter().filter(|one| Arc::as_ptr(one) != listener.as_ptr()).cloned().collect();

@@ -39,7 +39,7 @@ pub enum Metric {
         turn: u32,
         /// The provider, for example `anthropic`.
         provider: String,
-        /// The requested model. With a [`Fallback`](crate::model::Fallback), the model that was asked.
+        /// The requested model. A [`Fallback`](crate::model::Fallback) has a metric for each model asked.
         model: String,
         /// The model that answered, if the provider reports it.
         response_model: Option<String>,

@@ -22,14 +22,14 @@ use crate::steps::{SharedLoop, StepError};
 #[cfg(feature = "durable-restate")]
 use crate::tool::outcome::ToolOutcome;
 
-/// Extension of the grace period of a cancelled call that runs a sub-agent, so that the ends of the sub-agent's calls are recorded.
+/// Additional grace period of a cancelled call that runs a sub-agent, in which the sub-agent records the ends of its own calls.
 pub(crate) const CHILD_GRACE: Duration = Duration::from_secs(2);
 
 /// The calls of a run that started children and have not ended, each with its position in the reply.
 pub(super) type RunningChildren = Arc<Mutex<Vec<(u32, Arc<ChildCall>)>>>;
 
-/// Returns a copy of a run with its running children. The run is locked throughout, and ends of children are recorded under the same lock,
-/// so the copy misses no child.
+/// Returns a copy of a run with its running children. The end of a child is recorded under the lock of the run, so the copy misses no
+/// child.
 fn snapshot_of_tree(run: &SharedLoop, children: &RunningChildren) -> AgentLoop {
     let run = run.lock();
     let mut copy = run.snapshot();
@@ -93,7 +93,7 @@ impl ParentRun {
         }
     }
 
-    /// Returns a fork of `of` as the assistant of a child. Without `of`, returns a copy of this run's assistant without messages.
+    /// Returns the assistant of a sub-agent: a copy of `of`, or else a copy of this run's assistant without messages.
     pub(super) fn assistant_of_child(&self, of: Option<&Assistant>) -> Assistant {
         let messages = of.map(Assistant::messages).unwrap_or_default();
         #[cfg_attr(not(feature = "studio"), expect(unused_mut, reason = "only the studio wraps models"))]
@@ -256,8 +256,8 @@ impl InProcessSteps {
     }
 }
 
-/// The state for the body of a sub-agent's tool on a durable engine. The body runs twice: it first makes the child's first message, and
-/// after the end of the child returns the outcome.
+/// The state for the body of a sub-agent's tool on a durable engine. The body runs before the child, to make the child's first message,
+/// and after the child, to return the outcome.
 #[cfg(feature = "durable-restate")]
 pub(super) enum EngineChild {
     /// The child has not begun. The method `outcome` stores the child's first message here.

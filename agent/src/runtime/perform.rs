@@ -21,8 +21,7 @@ use crate::panics::catch;
 use crate::steps::SharedLoop;
 use crate::tool::{BoxFuture, cancel::CancelToken, context::ToolContext, definition::ToolDefinition};
 
-/// Performs the steps of one run. The state of the run is in its [`AgentLoop`]. A performer remembers only the notices of requests, and
-/// which budgets were announced.
+/// Performs the steps of one run. The state of the run is in its [`AgentLoop`], except for notices and announced budgets.
 #[derive(Clone)]
 pub(crate) struct Performer {
     pub(super) config: Arc<Config>,
@@ -201,8 +200,8 @@ impl Performer {
         self.config.context.is_some()
     }
 
-    /// Records an event if this reply and the last reply are from different models. `view` contains the sent messages, and is ignored if
-    /// the whole conversation was sent.
+    /// Records an event if this reply and the last reply are from different models. `view` contains the sent messages. Without context
+    /// rules, it is ignored.
     pub(crate) fn record_switch(&self, view: &MessageList, reply: &AssistantMessage, run: &SharedLoop) {
         let mut run = run.lock();
         if let Some(event) = self.switch_event(run.conversation(), view, reply) {

@@ -65,8 +65,8 @@ pub struct Prompt<T = ()> {
     tools: ToolSet,
     /// The call that starts this run, if the assistant is called as a tool.
     within: Option<Arc<ChildCall>>,
-    /// The tool whose body makes the prompt. Such a prompt fails if its run is suspended. `None` if the suspended run is kept: for a
-    /// detached prompt, and for an assistant as a tool.
+    /// The tool whose body makes the prompt. A suspended run is then an error, because nothing would resume it. `None` for a detached
+    /// prompt, and for an assistant as a tool.
     in_tool: Option<Arc<str>>,
 }
 
@@ -92,8 +92,8 @@ impl Prompt {
         Self { assistant, start, context, state, cancel: None, run_id, answer, tools, within: None, in_tool }
     }
 
-    /// Uses the cancel token, the source, the session id and the state of the call that makes this prompt. State of the assistant takes
-    /// precedence over state of the call. Clears `in_tool`, because the call keeps the run if it is suspended.
+    /// Takes the cancel token, the source, the session id and the state from the call that makes this prompt. State of the assistant takes
+    /// precedence. Clears `in_tool`, because the caller handles a suspended run.
     pub(super) fn of_call(mut self, cx: &ToolContext) -> Self {
         let state = cx.all_state().without(self.assistant.config().registry.state());
         self.context = self.context.with_states(&state.without_type::<ChildHandle>());
@@ -121,9 +121,9 @@ impl Prompt {
 }
 
 impl<T> Prompt<T> {
-    /// Adds a message of the user or of the application to the messages with which the run begins. A resumed run reads the message with its
-    /// next request, and so does an interrupted run that is [continued](Assistant::continue_run). The prompt of a resumed or continued run
-    /// fails with [`RunError::Request`] if the steering queue has no room for the messages.
+    /// Adds a message of the user or of the application to the first messages of the run. A resumed or
+    /// [continued](Assistant::continue_run) run reads the message with its next request. Its prompt fails with [`RunError::Request`] if
+    /// the steering queue has no room for the message.
     ///
     /// ```
     /// use agent::message::CustomMessage;

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::error::RunError;
 use crate::message::{Message, UserMessage};
 
-/// Maximum number of messages in a queue. The receipt of a message that finds no room reports [`Delivery::Full`].
+/// Maximum number of messages in a queue. Further messages get the status [`Delivery::Full`].
 const MAX_QUEUED: usize = 1024;
 
 /// The delivery status of a queued message.
@@ -214,7 +214,7 @@ impl MessageQueue {
         self.deferred = self.waiting.len();
     }
 
-    /// Takes the messages with which a turn begins: all messages, or only the first. The remaining messages do not steer the turn.
+    /// Takes the messages with which a turn begins: all messages, or only the first. The others wait for a later turn.
     pub(super) fn take(&mut self, takes_all: bool) -> Vec<QueuedMessage> {
         let count = self.waiting.len().min(if takes_all { usize::MAX } else { 1 });
         let taken = self.waiting.drain(..count).collect();

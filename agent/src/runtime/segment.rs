@@ -85,8 +85,7 @@ impl InProcessSteps {
                 is_steered = true;
                 Box::pin(self.end_waiting(&mut waiting, &steered())).await?;
                 if policy == SteeringPolicy::CancelRunning {
-                    // If the token was not cancelled before, the message is the reason why the running calls end, even if the run is
-                    // cancelled later.
+                    // If the token is not cancelled yet, the running calls end as steered, even if the run is cancelled later.
                     is_cancelled = !token.is_cancelled();
                     token.cancel(NEW_MESSAGE);
                 }
@@ -172,8 +171,8 @@ impl InProcessSteps {
         let mut stopped = std::pin::pin!(self.stop.cancel.cancelled());
         let mut message = std::pin::pin!(assistant.steered());
         poll_fn(|cx| {
-            // Bodies are polled in call order, so that simultaneous ends are recorded in this order. Once a body has ended, later bodies
-            // are only started, not continued.
+            // Bodies are polled in call order, which orders simultaneous ends. After a body has ended, a later body is polled only if it
+            // has not begun.
             let mut has_ended = false;
             for running in &mut *running {
                 if running.end.is_none()

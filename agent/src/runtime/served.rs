@@ -28,8 +28,7 @@ use serde_json::Value;
 /// An assistant on a durable engine. This value holds no state of a single run, because any process may take the next step.
 pub(crate) struct ServedAssistant {
     config: Arc<Config>,
-    /// The configuration before the schema of the answer was added. If the assistant is its own tool, the runs of that tool start from
-    /// this configuration.
+    /// The configuration without the schema of the answer, for runs that the assistant starts as its own tool.
     plain: Arc<Config>,
     /// The types of state that the request of a run must contain, because tools need them.
     needed_state: Vec<StateType>,
@@ -63,7 +62,7 @@ impl ServedAssistant {
         let mut needed = root.needed_state.clone();
         root.visit("", &mut |served, _| needed.extend(served.needed_state.iter().cloned()))?;
         if let Some(root) = Arc::get_mut(&mut root) {
-            // A request must have the state of all sub-agents, too, so that it is refused before its first step if state is missing.
+            // The state of sub-agents is needed from the beginning, so that a request without it is refused before its first step.
             root.needed_state = needed;
         }
         Ok(root)
@@ -153,8 +152,8 @@ impl ServedAssistant {
         self.above.as_ref().map_or(&self.config.state_types, |above| above.state_types())
     }
 
-    /// Adds the state of a run to its context: the state of its request and, for a sub-agent, of the assistants above. A value of the
-    /// sub-agent's own assistant takes precedence over another value of the same type.
+    /// Adds the state of a run to its context: the state in the request and, for a sub-agent, the state of the assistants that called it.
+    /// State of the sub-agent's own assistant takes precedence.
     fn with_state(&self, state: &RunState, context: ToolContext) -> Result<ToolContext, StateError> {
         match &self.above {
             None => self.config.state_types.rebuild(state, context),
@@ -261,8 +260,8 @@ impl ServedAssistant {
         self.config.rules.limits.wall_time
     }
 
-    /// Returns the limits that the root run shares with its sub-agents, and the maximum number of sub-agents' runs. The time limit is left
-    /// out. The limits are `None` if none is set, or if no tool is an assistant.
+    /// Returns the limits of the root run for the whole tree of runs, without the time limit, and the maximum number of sub-agents' runs.
+    /// The limits are `None` if none is set, or if no tool is an assistant.
     pub(crate) fn tree_limits(self: &Arc<Self>) -> (Option<UsageLimits>, u32) {
         let root = &self.root().config;
         let is_tree = || {
@@ -366,7 +365,7 @@ impl Performer {
         decisions.unwrap_or_else(|| vec![Decision::Deny("The run was cancelled.".to_owned()); requests.len()])
     }
 
-    /// Asks the hooks about decisions that changed arguments. If the run is stopped, calls without an answer of the hooks end as aborted.
+    /// Asks the hooks about each decision that changed arguments. If the run is stopped first, the call ends as aborted.
     pub(crate) async fn ask_about_edits(
         &self,
         made: Vec<(ApprovalRequest, CallDecision)>,

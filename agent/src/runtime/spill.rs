@@ -73,7 +73,7 @@ impl SpillFolder {
     }
 }
 
-/// Returns the tool that reads results: from the conversation, or from the folder, if there is one.
+/// Returns the tool `read_result`. The tool reads results in the conversation, and files in the folder, if there is a folder.
 pub(super) fn read_result(spill: Option<SpillFolder>) -> Result<Tool, DefinitionError> {
     let schema = json!({
         "type": "object",
@@ -134,7 +134,7 @@ fn range(args: &Value) -> (u64, u64) {
 pub(super) struct SpilledResults {
     /// The files that this assistant wrote, or that were written by the assistants from which it was forked.
     files: Vec<Arc<SpilledFile>>,
-    /// The conversation. A loaded conversation can name files that are not in `files` but still exist, and these may be read, too.
+    /// The conversation. Files that its results name may be read, too, even if an earlier process wrote them.
     conversation: Conversation,
 }
 

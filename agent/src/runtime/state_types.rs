@@ -71,8 +71,8 @@ impl StateTypes {
             .ok_or_else(|| StateError::Unregistered { state: type_name::<T>().to_owned() })
     }
 
-    /// Returns the registered types that tools need and the context lacks. The second value is `false` if other state is missing, too; the
-    /// list may then be incomplete.
+    /// Returns the registered types that tools need and the context lacks. The second value is `false` if state of other types is missing;
+    /// the list may then be incomplete.
     #[cfg(feature = "durable-restate")]
     pub(super) fn of_requests(&self, registry: &Registry, given: &ToolContext) -> (Vec<StateType>, bool) {
         let Err(error) = registry.check_state(given) else { return (Vec::new(), true) };

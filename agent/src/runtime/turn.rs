@@ -56,7 +56,7 @@ pub(crate) trait TurnSteps: Send {
         std::future::ready(Ok(()))
     }
 
-    /// Stores which messages the model sees. They do not change any more before the next request.
+    /// Stores which messages the model sees. Called after their last change before a request.
     fn store_view(&mut self) -> impl Future<Output = Result<(), StepError>> + Send {
         std::future::ready(Ok(()))
     }
@@ -66,14 +66,14 @@ pub(crate) trait TurnSteps: Send {
 
     fn has_messages(&mut self) -> impl Future<Output = Result<bool, StepError>> + Send;
 
-    /// Converts the error that ends the run. A run in this process keeps it for the caller.
+    /// Converts the error that ends the run. In this process, the run keeps it for the caller.
     fn failed(&mut self, error: RunError) -> StepError;
 }
 
 #[derive(Default)]
 pub(crate) struct TurnChoices {
     turn: u32,
-    /// The performer of the turn's requests, if they go to another model or have a higher `max_tokens`.
+    /// The `Performer` of the turn, if it uses another model or a higher `max_tokens` than the run.
     performer: Option<Performer>,
     has_model: bool,
     /// The tools, if the application chooses them.
@@ -133,7 +133,7 @@ pub(crate) async fn next_reply<S: TurnSteps>(
     Ok(reply)
 }
 
-/// Returns the tools that the application chooses for a turn, or `None` if it does not choose. The inner error is the message of a failed
+/// Returns the tools that the application chooses for a turn, or `None` if it does not choose. The `String` is the message of a failed
 /// hook. `has_replied` is true if the conversation contains the reply of the turn.
 pub(super) async fn turn_tools<S: TurnSteps>(
     steps: &mut S,
@@ -201,8 +201,8 @@ async fn select_model<S: TurnSteps>(steps: &mut S, turn: u32, run: &SharedLoop) 
     Ok(())
 }
 
-/// Shortens the messages that the model sees until the next request fits. `overflow` is the provider's error, if it refused the request as
-/// too long. The inner error is the message of a hook that failed to choose the tools.
+/// Shortens the messages that the model sees until the next request fits. `overflow` is the error of a provider that refused the request
+/// as too long. The inner error is the message of a failed hook.
 async fn fit_context<S: TurnSteps>(
     steps: &mut S,
     key: &StepKey,
@@ -228,7 +228,7 @@ async fn fit_context<S: TurnSteps>(
     }
 }
 
-/// Records in a reply the tokens of its request that are not in messages, such as the system prompt. The next estimate starts from this
+/// Stores in a reply how many tokens of its request were outside of messages, such as in the system prompt. The next estimate uses this
 /// number.
 fn record_frame<S: TurnSteps>(steps: &mut S, reply: &mut ModelReply) {
     if steps.parts().0.config.context.is_some() && reply.message.usage.input > 0 {
@@ -271,8 +271,8 @@ async fn shown_tools<S: TurnSteps>(
     Ok(chosen.map(|chosen| shown_after(&chosen.unwrap_or_else(all), run.lock().conversation().iter())))
 }
 
-/// Returns the decision of the hooks at the end of a turn. If the answer is refused, queues a report for the model and returns
-/// `Some(true)`, which adds a turn.
+/// Returns the decision of the hooks at the end of a turn. A refused answer adds a turn: the function queues a report for the model, and
+/// returns `Some(true)`.
 pub(crate) async fn end_turn<S: TurnSteps>(
     steps: &mut S,
     key: StepKey,

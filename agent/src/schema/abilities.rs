@@ -71,9 +71,9 @@ pub(super) enum OptionalMarking {
 /// The notation for a schema that also accepts null.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum NullForm {
-    /// `type` becomes a list with `null`. A schema that has no single `type`, or that has an `enum`, becomes an `anyOf`.
+    /// A list such as `"type": ["string", "null"]`. A schema with an `enum` or without a single `type` gets an `anyOf` instead.
     Types,
-    /// For scalars, `type` becomes a list with `null`. Other schemas become an `anyOf`.
+    /// As `Types` for scalars, and an `anyOf` for all other schemas.
     ScalarTypes,
     /// `nullable: true`.
     Keyword,

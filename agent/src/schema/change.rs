@@ -63,8 +63,7 @@ pub(crate) enum ChangeKind {
 }
 
 impl Change {
-    /// Returns whether the dialect cannot express this part of the plan at all: the keyword, a schema of this size, or a property of this
-    /// name.
+    /// Returns whether the dialect cannot express the keyword, the size of the schema, or the name of a property.
     pub fn is_not_expressible(&self) -> bool {
         matches!(self.kind, ChangeKind::NotExpressible { .. })
     }

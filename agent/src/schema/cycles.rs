@@ -22,7 +22,7 @@ impl Cycles {
         Cycles::along(graph, rendered_children)
     }
 
-    /// Finds the cycles of nodes without a step to a named property.
+    /// Finds the cycles that do not lead through a named property.
     pub(super) fn without_properties(graph: &Graph) -> Cycles {
         Cycles::along(graph, |graph, id| match graph.kind(id) {
             NodeKind::Object(object) => {

@@ -150,7 +150,7 @@ fn scalar(schema: &Map<String, Value>, kind: &str, keywords: &[&str]) -> Value {
     field
 }
 
-/// Converts a schema that lists fixed texts to a property in which a person chooses one text. Returns `None` for any other schema.
+/// Converts a schema that allows only certain texts to a form field for one of them. Returns `None` for any other schema.
 fn choice(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
     let field = match titled(schema)? {
         ClosedSet::Plain(members) => json!({"type": "string", "enum": members}),
@@ -192,7 +192,7 @@ fn titled(schema: &Map<String, Value>) -> Option<ClosedSet> {
     })
 }
 
-/// Converts an array of fixed texts to a property in which a person chooses several texts. Returns `None` for any other array.
+/// Converts an array of `enum` texts to a multiple choice. Returns `None` for any other array.
 fn list(schema: &Map<String, Value>, definitions: Option<&Value>) -> Option<Map<String, Value>> {
     let (items, is_nullable) = without_null(schema.get("items")?, definitions, 0)?;
     if is_nullable {

@@ -52,8 +52,7 @@ pub(super) fn as_plain_object(schema: &Value) -> Option<(Value, Vec<Change>)> {
     Some((Value::Object(out.into_owned()), changes))
 }
 
-/// Returns the restrictions of the application's schema that the rendered schema lacks: the keywords in `UNRENDERED` and `unmodelled`.
-/// Arguments are still checked against these restrictions.
+/// Lists the restrictions of the application's schema that the model does not see, although arguments are checked against them.
 pub(super) fn unrendered_restrictions(schema: &Value, unmodelled: &[&str]) -> Vec<Change> {
     let mut out = Vec::new();
     let mut open = vec![(schema, String::new())];

@@ -106,8 +106,8 @@ pub struct Rendered {
     pub dialect: Dialect,
     /// The schema to send.
     pub schema: Value,
-    /// The differences between the schema and the plan, in the order of the schema. Includes the parts of the plan that the requested
-    /// dialect cannot express.
+    /// The differences between the schema and the plan, in the order of the schema. Parts of the plan that the requested dialect cannot
+    /// express are included.
     pub changes: Vec<Change>,
     /// The limit of a request that the tool would exceed together with the other tools, such as `20 strict tools`. A tool over the limit is
     /// sent without `strict`, in [`Dialect::Plain`]. Only [`Registry::in_dialect`](crate::Registry::in_dialect) sets this field, because
@@ -149,9 +149,9 @@ impl fmt::Display for Rendered {
 
 /// Renders the schema of a plan in a dialect.
 ///
-/// The schema accepts everything that the plan accepts under [`CoercionPolicy::exact()`](crate::args::CoercionPolicy::exact()).
-/// [`changes`](Rendered::changes) lists the two exceptions: objects that can no longer have unknown keys, and parts that cannot be
-/// expressed. Properties keep their order and their names. `required` is always written. The same plan always gives the same text.
+/// The schema accepts everything that the plan accepts under [`CoercionPolicy::exact()`](crate::args::CoercionPolicy::exact()), with two
+/// exceptions that [`changes`](Rendered::changes) lists: objects that can no longer have unknown keys, and parts that cannot be expressed.
+/// Properties keep their order and their names. `required` is always written. The same plan always gives the same text.
 ///
 /// For [`Canonical`](Dialect::Canonical), the result is [`Plan::schema`], unchanged. For [`Plain`](Dialect::Plain), only the root is
 /// changed, so that every provider accepts it. If the root has alternatives or a reference, `Plain` is rendered from the plan, like all

@@ -7,12 +7,11 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Removes the nulls that stand for "absent" in a reply. In a dialect that makes optional parameters required and nullable, a model writes
-/// null for an absent parameter. The returned text lacks the keys of these parameters, as if the model had not sent them. No coercion is
-/// needed or recorded, so the policy `exact` also accepts the text.
+/// Removes the parameters that a model sent as null instead of leaving them out. [`Dialect::OpenAiStrict`] makes every parameter required,
+/// so a model writes null for an absent one. No coercion is needed, so the policy `exact` accepts the returned text.
 ///
-/// In other dialects the text is returned unchanged. Text that is not JSON, repeated keys, and nulls that are values or mistakes
-/// are not changed in any dialect. A text in which nothing is removed is not copied.
+/// In other dialects the text is returned unchanged. Text that is not JSON, repeated keys, and nulls that are values or mistakes never
+/// change.
 ///
 /// ```
 /// use agent::args::{CoercionPolicy, Plan, PlanOptions};
@@ -53,7 +52,7 @@ struct Restorer<'g> {
 type ObjectEntries<'t> = [(Cow<'t, str>, Doc<'t>)];
 
 impl Restorer<'_> {
-    /// Restores the root. If the root is not an object, the model saw one object with the properties of all variants.
+    /// Restores the root. If the root is an enum, the model saw one object with the properties of all variants.
     fn root(&mut self, doc: &Doc<'_>) -> Option<String> {
         let Shape::Object(entries) = &doc.shape else { return None };
         if self.graph.root_object().is_some() {
@@ -153,8 +152,8 @@ impl Restorer<'_> {
         changed.then(|| object_text(&out))
     }
 
-    /// Restores an externally tagged enum by removing null entries of known variants. If all entries are null, entries of variants that
-    /// accept null stay.
+    /// Restores an externally tagged enum: `{"A": 1, "B": null}` becomes `{"A": 1}`. If all entries are null, variants that accept null
+    /// stay.
     fn external(&mut self, object: &ObjectSpec, entries: &ObjectEntries<'_>) -> Option<String> {
         let node = |key: &str| object.find(key, 0).map(|i| object.props[i].node);
         let distinct: HashSet<&str> = entries.iter().map(|(key, _)| key.as_ref()).collect();

@@ -79,8 +79,8 @@ impl MemoryBudgets {
         self.budgets.len() + self.holds.values().map(BTreeMap::len).sum::<usize>()
     }
 
-    /// Counts expired holds as spent. Then returns the use of the first budget whose limit its new hold would exceed. A budget that
-    /// already has a hold with this id is not checked again.
+    /// Counts expired holds as spent. Then returns the use of the first budget that has no room for its new hold. A budget that already
+    /// has a hold with this id is skipped.
     pub(super) fn refusal(&mut self, id: &str, holds: &[BudgetHold], now: i64) -> Option<BudgetUse> {
         for hold in holds {
             self.charge_expired(&hold.budget, now);

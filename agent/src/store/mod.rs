@@ -36,14 +36,14 @@
 //!
 //! # After a crash
 //!
-//! A session that is opened may contain a run whose process died. `continue_run` continues this run under its own id: stored replies are
-//! not requested again, and calls that have ended do not run again. If a call began and its end was not recorded, the
+//! An opened session may contain a run whose process died. `continue_run` continues this run under its own id: stored replies are not
+//! requested again, and calls that have ended do not run again. If a call began and its end was not recorded, the
 //! [effect](crate::tool::Effect) of the tool decides. Calls of `pure` and `idempotent` tools run again with the same idempotency key, at
-//! most [`max_attempts`](crate::tool::ToolPolicy::max_attempts) times (3 unless the tool sets it), as long as the parameters of the tool
-//! and the arguments are the same. Any other call does not run again: it ends as interrupted, with the code `lost`. Calls that wait are an
-//! exception: a call continues if it asked a person or started a sub-agent whose steps are stored, and the result of a deferred call is
-//! still awaited. Approval decisions that were not used yet are requested again. `prompt` does not continue the interrupted run. It gives
-//! each call without a result its recorded result, or a result that reports that none was recorded, and begins a new run.
+//! most [`max_attempts`](crate::tool::ToolPolicy::max_attempts) times (3 unless the tool sets it), if the parameters of the tool and the
+//! arguments are still the same. Any other call ends as interrupted, with the code `lost`. A call that waited is not lost: a deferred call
+//! still waits for its result. A call that asked a person, or started a sub-agent with stored steps, continues. Approval decisions that
+//! were not used yet are requested again. `prompt` does not continue the interrupted run, but begins a new run. Each call without a result
+//! then gets its recorded result, or a result that reports that none was recorded.
 //!
 //! # When the store fails
 //!
@@ -249,10 +249,11 @@ use crate::tool::BoxFuture;
 /// # Ok(()) }
 /// ```
 pub trait Store: Send + Sync {
-    /// Inserts a record as pending, at its first attempt, and returns `None`. If a record with this key exists, returns that record. A
-    /// pending record first gets its attempt count incremented. The exception is a pending record that
-    /// [continues](InvocationRecord::continues): the store only removes its handle, and returns the record as it was before. If several
-    /// callers begin such a record at the same time, only one of them gets the handle.
+    /// Inserts a record as pending, at its first attempt, and returns `None`. If a record with this key exists, returns that record. If it
+    /// is pending, its number of attempts is first increased.
+    ///
+    /// For a pending record that [continues](InvocationRecord::continues), no attempt is counted. The store removes the handle, and
+    /// returns the record with it. If several callers begin such a record at the same time, only one of them gets the handle.
     fn begin(&self, new: InvocationRecord) -> BoxFuture<'_, Result<Option<InvocationRecord>, StoreError>>;
 
     /// Ends a pending record. Returns false if no record has this key, or if the record has already ended.
@@ -334,13 +335,13 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<UserMessage>, StoreError>>;
 
-    /// Deletes a session and its inbox, and returns the number of deleted entries. The sessions and inboxes of the sub-agents of its runs
-    /// are deleted, too. Their names begin with the id of a run that the session [began](EntryKind::RunBegin), and a slash. The records of
-    /// calls are kept.
+    /// Deletes a session, its inbox, and the sessions and inboxes of its sub-agents. Returns the number of deleted entries. The name of a
+    /// sub-agent's session begins with the id of a run that this session [began](EntryKind::RunBegin), and a slash. Records of calls are
+    /// kept.
     fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>>;
 
-    /// Reserves amounts of several budgets for a request, all or none. Returns `None` on success, and otherwise the use of a budget whose
-    /// limit would be exceeded. A budget that already has a hold with this id is not reserved again.
+    /// Reserves amounts of several budgets for a request, all or none. Returns `None` on success. If a limit would be exceeded, returns
+    /// the use of that budget. A budget that already has a hold with this id is not reserved again.
     ///
     /// A hold that is not settled by `until` counts as spent, because the request may have been made. It is kept for at least 7 more days,
     /// so that a late settlement corrects the amount. `now` and `until` are milliseconds since 1970.

@@ -177,7 +177,7 @@ impl fmt::Debug for InvocationRecord {
 }
 
 impl InvocationRecord {
-    /// Creates the record of a call that begins with these arguments.
+    /// Creates a pending record of the first attempt at a call.
     pub fn new(key: StepKey, call_id: impl Into<String>, tool: impl Into<String>, args: Value) -> Self {
         Self {
             key,
@@ -308,7 +308,7 @@ pub struct InvocationQuery {
     pub tool: Option<String>,
     /// The status of the records that match. `None` matches every status.
     pub status: Option<InvocationStatus>,
-    /// The earliest begin of a call that matches, in milliseconds since 1970.
+    /// The earliest start of a matching call, in milliseconds since 1970.
     pub from: Option<i64>,
     /// The time before which all matching calls began, in milliseconds since 1970.
     pub until: Option<i64>,

@@ -101,7 +101,7 @@ pub enum EntryKind {
     Unknown(Map<String, Value>),
 }
 
-/// Reads unknown kinds as [`EntryKind::Unknown`], and also changes of the view that cannot be read.
+/// Reads unknown kinds, and changes of the view that cannot be read, as [`EntryKind::Unknown`].
 impl<'de> Deserialize<'de> for EntryKind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]

@@ -138,8 +138,8 @@ impl ObservedRequest {
         shown
     }
 
-    /// Returns the last response as it was received. A secret that arrives in pieces cannot be masked, so the body is withheld if the
-    /// reply calls a tool with secret arguments. The body of an incomplete reply is withheld if any tool has secrets.
+    /// Returns the last response as it was received. A secret that arrives in pieces cannot be masked. The body is therefore withheld if
+    /// the reply calls a tool with secret arguments, or if it is incomplete and may call one.
     #[cfg(feature = "http")]
     fn received(&self, secrets: &SecretArguments) -> Value {
         let is_open = match &*self.progress.end() {

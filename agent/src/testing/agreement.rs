@@ -147,8 +147,7 @@ struct Proof<T> {
     plans: Plans,
     /// Whether a field has its own coercion policy. If so, coercions are possible even under the exact policy.
     own_policies: bool,
-    /// The independent validator of the plan's schema, or `None` if the validator cannot be built. It refuses unknown keys if the plan
-    /// does.
+    /// The independent validator of the plan's schema, or `None` if it cannot be built. Refuses unknown keys if the plan refuses them.
     closed: Option<Schema>,
     report: AgreementReport,
     arguments: std::marker::PhantomData<fn() -> T>,
@@ -213,8 +212,7 @@ impl<T: DeserializeOwned> Proof<T> {
         self.policies_widen(text, &read);
         let sent = serde_json::from_str::<Value>(text).ok();
         let sent = match proof::repeated_key(text) {
-            // A repeated key is accepted only where the schema accepts any value, and not within alternatives. The last occurrence of the
-            // key counts.
+            // A repeated key may be accepted only where the schema accepts any value. Its last value then counts.
             Some(key) => {
                 sent.filter(|sent| !is_refused_as_repeated(&read[0]) && self.takes_anything(sent, &key))
             }
@@ -254,8 +252,8 @@ impl<T: DeserializeOwned> Proof<T> {
         self.closed.as_ref().is_some_and(|closed| closed.is_own_spelling(sent, reads))
     }
 
-    /// Returns whether a variant with `#[serde(other)]` may be the reason why the type parses a text that the schema refuses. The schema
-    /// does not contain such a variant.
+    /// Returns whether the type parses the text, perhaps by a variant with `#[serde(other)]`. The schema does not contain such a variant,
+    /// so it refuses the text.
     fn has_other_words(&self, text: &str) -> bool {
         self.plans.by_policy[0].takes_other_words() && serde_json::from_str::<T>(text).is_ok()
     }
@@ -315,8 +313,7 @@ impl<T: DeserializeOwned> Proof<T> {
         for (policy, read) in read.iter().enumerate() {
             let Ok(parsed) = read else { continue };
             let changed = !parsed.coercions().is_empty();
-            // The exact policy changes only numbers such as `1.0`. The schema treats `1.0` and `1` alike, so such a change cannot make a
-            // refused value fit.
+            // The policy `exact` changes only numbers such as `1.0` to `1`, which the schema treats alike.
             if changed && (policy > 0 || self.own_policies) {
                 continue;
             }

@@ -51,8 +51,8 @@ pub(super) fn check_call<T: DeserializeOwned>(plan: &Plan, text: &str) -> Result
     stream_agrees(plan, text, typed.as_ref().err())
 }
 
-/// Checks that parsing and `diagnosis`, which explains mistakes, agree on the arguments. If both accept the arguments, only the type
-/// itself may refuse them.
+/// Checks that parsing and `diagnosis` both accept the arguments or both refuse them. The type itself may still refuse arguments that both
+/// accept.
 fn paths_agree<T: DeserializeOwned>(
     plan: &Plan,
     text: &str,
@@ -71,8 +71,8 @@ fn paths_agree<T: DeserializeOwned>(
     match (typed, whole, &explained) {
         (Ok(_), _, Err(issues)) => fail(format!("read as the type: accepts\nexplained: {}", lines(issues))),
         (Err(refusal), Ok(whole), Ok(())) => {
-            // The plan accepts the arguments, but the type refuses them. This is allowed only if the type can report all issues, and if
-            // serde without the plan refuses the arguments, too.
+            // Only the type refuses the arguments. This is allowed if all issues can come from the type, and serde without the plan
+            // refuses the arguments, too.
             let own = refusal.issues().iter().all(|issue| is_own(issue.code));
             match serde_json::from_str::<T>(&whole.value.to_string()) {
                 Err(_) if own => Ok(()),
@@ -109,7 +109,7 @@ fn refusal_is_sound<T: DeserializeOwned>(
         return fail(Law::ReportsAreBounded, format!("{length} characters"));
     }
     if repeated_key(text).is_none() {
-        // `null` counts as `{}`. Text that is not JSON counts as `{}`, too: its issues have no path, or are skipped by `is_beyond`.
+        // Both `null` and text that is not JSON count as `{}`.
         let sent = serde_json::from_str(text).ok().filter(|sent: &Value| !sent.is_null());
         let sent = sent.unwrap_or_else(|| serde_json::json!({}));
         // A text with a number too large for a float cannot be parsed, so the path of the issue cannot be looked up.
@@ -132,8 +132,8 @@ fn refusal_is_sound<T: DeserializeOwned>(
     Ok(())
 }
 
-/// Returns whether the path of the issue leads to a value, or to an absent key of an object. The issue of a check (`validate`) may also be
-/// inside an absent parameter. A path may lead into a string that contains JSON.
+/// Returns whether the path of the issue leads to a sent value, or to a single missing key. The path may lead into a string that contains
+/// JSON. The path of a check (`validate`) may also lead into a missing parameter.
 fn leads_into(plan: &Plan, sent: &Value, issue: &Issue) -> bool {
     if issue.path.is_empty() || issue.path.len() > MAX_POINTER {
         return true;

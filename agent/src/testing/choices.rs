@@ -1,5 +1,4 @@
-//! Choices made by a script, at random or by default. The number of options of each choice is recorded, so that a later pass can vary
-//! the choice.
+//! Makes choices by a script or at random. The number of options of each choice is recorded, so that another script can vary the choice.
 
 pub(super) struct Choices {
     script: Vec<usize>,

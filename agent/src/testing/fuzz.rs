@@ -234,8 +234,8 @@ impl FuzzReport {
     }
 }
 
-/// Returns whether a refusal may report the mistake: an issue is at the path of the mistake, below this path, or at one of its parents. A
-/// missing key beside the mistake also counts, and so does any report that omits issues.
+/// Returns whether an issue of the refusal may report the mistake at `place`: its path is `place`, a parent of `place`, or within `place`.
+/// Returns `true` if the refusal omits issues.
 fn names(refusal: &InvalidArguments, place: &str) -> bool {
     let inside = |outer: &str, inner: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -28,8 +28,8 @@ pub(super) enum Law {
     /// A report has at most 6,000 characters.
     ReportsAreBounded,
     CorrectionsAreAccepted,
-    /// If an `ArgumentStream` refuses a parameter early, the complete arguments are refused at the same path. A stream ends with an error
-    /// if and only if its text is not JSON.
+    /// If an `ArgumentStream` refuses a parameter early, the complete arguments are refused at the same path. A stream fails if its text
+    /// is not JSON, and only then.
     StreamsAgree,
     ChecksDoNotPanic,
     /// Text that is not JSON, or that repeats a key, is refused.

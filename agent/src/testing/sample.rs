@@ -9,11 +9,11 @@ use std::collections::HashSet;
 
 /// Maximum depth of nested schemas. No value is generated for a deeper schema.
 const MAX_DEPTH: usize = 24;
-/// The depth from which on the shortest option is chosen, so that recursive schemas end.
+/// Depth from which on values are as short as possible, so that recursive schemas end.
 const SHORT_FROM: usize = 5;
 /// Maximum number of schemas, including nested ones, that are followed to generate one value.
 const MAX_STEPS: usize = 3_000;
-/// Maximum number of generated array items (unless `minItems` is larger), of keys for `minProperties`, and of characters for `maxLength`.
+/// Highest `maxItems`, `minProperties` or `maxLength` that generated values reach.
 const MAX_MADE: u64 = 300;
 /// The largest integer up to which floats represent every integer exactly.
 const SAFE: i64 = 1 << 53;

@@ -42,8 +42,8 @@ pub async fn assert_store(store: &(impl Store + ?Sized), name: &str) {
     budgets(store, name).await;
 }
 
-/// Checks that one `reserve` call reserves all amounts or none, that they are settled once, and that they count as spent if they are not
-/// settled in time. Skips stores without budgets (`Unsupported`).
+/// Checks that one `reserve` call reserves all amounts or none. A reserved amount is settled once, and counts as spent if it is not
+/// settled in time. Skips stores without budgets.
 async fn budgets(store: &(impl Store + ?Sized), name: &str) {
     let (one, other) = (format!("{name}/\0one"), format!("{name}/other"));
     let id = |id: &str| format!("{name}/{id}");

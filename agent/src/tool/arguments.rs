@@ -26,13 +26,12 @@ use serde_json::Value;
     note = "write `#[derive(ToolArgs)]` above the type"
 )]
 pub trait ToolArgs {
-    /// Whether a value is a JSON object with fixed fields. If the only argument of a `#[tool]` function has a type with `OBJECT = true`,
-    /// the argument is the whole argument object. This does not apply to an argument by reference, or with `nested`, `flatten`, `with` or
-    /// a `#[cfg]`.
+    /// Whether a value is a JSON object with fixed fields. If the only argument of a `#[tool]` function has such a type, the fields become
+    /// the parameters of the tool. Exceptions are arguments by reference, and arguments with `nested`, `flatten`, `with` or a `#[cfg]`.
     const OBJECT: bool;
 
-    /// Returns the value as JSON if its type is an enum without fields, and `None` otherwise. The derive generates this method for such
-    /// enums, so that their default values need no `Serialize`.
+    /// Returns the value as JSON, or `None` by default. The derive implements this method for enums without fields, so that their default
+    /// values need no `Serialize`.
     #[doc(hidden)]
     fn __json(&self) -> Option<Value> {
         None

@@ -35,7 +35,7 @@ pub(super) const MAX_REFUSALS: u8 = 3;
 /// The function of the application that answers questions.
 pub(crate) type Answerer = Arc<dyn Fn(Question) -> BoxFuture<'static, QuestionInput> + Send + Sync>;
 
-/// A notice that the [`Answerer`] was asked a question, or that it gave an input or failed. The input `Later` causes no notice.
+/// A notice that a question was asked, or that it was answered or failed. The input `Later` causes no notice.
 #[derive(Debug)]
 #[cfg_attr(not(feature = "runtime"), expect(dead_code, reason = "runs read them"))]
 pub(crate) enum AskNotice {
@@ -383,8 +383,8 @@ impl ToolContext {
         }
     }
 
-    /// Returns the input from before the body was restarted, if there is one. If the restarted body asks a different question, stops the
-    /// call and never completes.
+    /// Returns the input from before the body was restarted, if any. If the body now asks a different question, stops the call and never
+    /// completes.
     async fn recorded_input(&self, question: &mut Question) -> Option<QuestionInput> {
         let inputs = self.ask_rules()?.inputs.clone();
         let recorded = inputs.iter().find(|recorded| recorded.question.number == question.number)?;

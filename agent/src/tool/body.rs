@@ -98,8 +98,8 @@ pub trait ToolBody: Send + Sync + 'static {
         &[]
     }
 
-    /// Returns whether the body may read more of the context than the state that it [requires](Self::requires). If `true`, which is the
-    /// default, results are not [cached](crate::tool::ToolPolicy::cache) in a run whose prompt has state of its own.
+    /// Returns whether the body may read anything from the context besides the state in [`requires`](Self::requires). Default: `true`. Its
+    /// results are then not [cached](crate::tool::ToolPolicy::cache) in a run whose prompt has state of its own.
     fn reads_context(&self) -> bool {
         true
     }
@@ -129,7 +129,7 @@ pub struct AcceptedArguments {
     definition: ToolDefinition,
     text: String,
     coercions: Vec<Coercion>,
-    /// Whether `text` is known to have no aliases and to need no coercion, so that it can be parsed without the plan.
+    /// If `true`, `text` contains no alias and needs no coercion, so it can be parsed without the plan.
     is_exact: bool,
     value: OnceLock<Value>,
     /// The value that the check parsed, until the body takes it.
@@ -189,14 +189,14 @@ impl AcceptedArguments {
         self.whole.as_deref().map_or(self, Self::for_body)
     }
 
-    /// Returns the definition that the arguments were checked against: the one that the model saw. Only the body of a tool with hidden
-    /// arguments or a replaced schema gets its original definition instead.
+    /// Returns the definition that the arguments were checked against, usually the one that the model saw. In the body of a tool with
+    /// hidden arguments or a replaced schema, it is the original definition.
     pub fn definition(&self) -> &ToolDefinition {
         &self.definition
     }
 
-    /// Returns the checked text: the text of the model, or the text after the tool's `prepare` changed it. If arguments are hidden or the
-    /// schema is replaced, the body gets a text that fits its own definition.
+    /// Returns the checked text: the text of the model, or the text that the tool's `prepare` made of it. A body with hidden arguments or
+    /// a replaced schema gets a text that fits its own definition instead.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -207,7 +207,7 @@ impl AcceptedArguments {
     }
 
     /// Returns the arguments after coercion, under the names in the schema. Integers of up to 64 bits are exact; all other numbers are
-    /// rounded to `f64`. Returns `null` if arguments that the caller checked ([`new`](Self::new)) do not fit the definition.
+    /// rounded to `f64`. Returns `null` if the arguments were created by [`new`](Self::new) and do not fit the definition.
     pub fn value(&self) -> &Value {
         self.value.get_or_init(|| {
             let parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);

@@ -24,7 +24,7 @@ pub struct CancelToken {
     node: Arc<Node>,
 }
 
-/// The state of a token. A waiting future registers in its token and in each ancestor, so a parent needs no list of its children.
+/// The state of a token. A token has no list of its children: a waiting future registers its waker with the token and with each ancestor.
 #[derive(Default)]
 struct Node {
     parent: Option<Arc<Node>>,

@@ -63,7 +63,7 @@ struct Inner {
     ask: Option<AskRules>,
     /// The state of the run. It takes precedence over `shared`.
     state: StateMap,
-    /// The first type of which the prompt set two values as state, if there is one.
+    /// The first type for which the prompt set two state values.
     #[cfg(feature = "runtime")]
     duplicate: Option<StateKey>,
     /// The state of the registry.

@@ -1,9 +1,8 @@
 //! Converts the return value of a `#[tool]` function to an outcome.
 //!
-//! A blanket conversion is not possible, because `Result` implements `Serialize`, too. Instead, generated code calls `Returned::peel`,
-//! then `OfValue::kind` or `OfError::kind`, and then `outcome`. For a type that meets the bounds of an inherent method, the compiler
-//! selects this method, and for any other type, the method of a trait. Only `outcome` fails to compile for a wrong type, so that the error
-//! names the type.
+//! One generic conversion is not possible, because `Result` implements `Serialize`, too. Generated code calls `Returned::peel`, `kind` and
+//! `outcome` instead. The compiler selects an inherent method if the type meets its bounds, or else the trait method of the same name.
+//! Only `outcome` can fail to compile, so the error names the type.
 
 #![expect(
     missing_docs,
@@ -77,15 +76,15 @@ impl<T> PlainValue for Returned<T> {
     }
 }
 
-/// The value of an `Ok`. `kind` is `OwnOutcome` or `AsJson`, depending on the type.
+/// The value of an `Ok`. `kind` selects how the value becomes an outcome.
 #[derive(Debug)]
 pub struct OfValue<'a, T>(pub &'a T);
 
-/// The kind of a value whose type implements [`IntoOutcome`], and of an error of type `ToolError` or `ToolOutcome`.
+/// The kind of a value that implements [`IntoOutcome`], and of a `ToolError` or `ToolOutcome` as the error.
 #[derive(Debug)]
 pub struct OwnOutcome;
 
-/// The kind of a value that is serialized as JSON.
+/// The kind of any other value, which becomes JSON.
 #[derive(Debug)]
 pub struct AsJson;
 

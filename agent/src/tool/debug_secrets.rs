@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 /// Two functions about a type: the first returns its name, the second returns whether its `Debug` shows secret fields.
 pub type AskDebug = (fn() -> &'static str, fn() -> bool);
 
-/// The schema keyword with the name of a type whose `Debug` the lint tests.
+/// The schema keyword with the Rust name of a type, its key in `TYPES`.
 pub(crate) const EXTENSION: &str = "x-debug";
 
 type Shows = fn() -> bool;
@@ -24,8 +24,7 @@ type Shows = fn() -> bool;
 /// The functions that test whether `Debug` shows secrets, by the name of the tested type. Types in different functions may share a name.
 static TYPES: Mutex<BTreeMap<&'static str, Vec<Shows>>> = Mutex::new(BTreeMap::new());
 
-/// Adds the name of a type with secret fields to its schema, and stores the function that tests the type's `Debug`. Without `ask`, the
-/// schema stays unchanged.
+/// Adds the name in `ask` to the schema of the type, and stores the function in `ask` under that name. Without `ask`, does nothing.
 #[must_use]
 pub fn debug_is_asked(mut schema: Schema, ask: Option<AskDebug>) -> Schema {
     if let Some((name, shows)) = ask {
@@ -40,7 +39,7 @@ pub fn debug_is_asked(mut schema: Schema, ask: Option<AskDebug>) -> Schema {
     schema
 }
 
-/// Returns whether the `Debug` of a type shows its secrets. `name` is the name of the type in the keyword [`EXTENSION`].
+/// Returns whether the `Debug` of a type shows its secrets. `name` is the value of the keyword [`EXTENSION`].
 pub(super) fn is_shown_by(name: &str) -> bool {
     let types = TYPES.lock().unwrap_or_else(PoisonError::into_inner);
     let asked = types.get(name).cloned().unwrap_or_default();

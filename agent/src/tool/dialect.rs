@@ -12,9 +12,9 @@ use crate::schema::{
 use std::sync::Arc;
 
 impl Registry {
-    /// Returns all tools in a dialect, in the order of registration. [`Rendered::is_expressible`] returns whether the dialect can express a
-    /// tool. In a strict dialect, a tool with the option [`strict(false)`](crate::tool::ToolOptions::strict) is
-    /// [plain](Dialect::Plain), as in every request.
+    /// Returns all tools in a dialect, in the order of registration. [`Rendered::is_expressible`] returns whether the dialect can express
+    /// a tool. A tool with the option [`strict(false)`](crate::tool::ToolOptions::strict) gets [`Dialect::Plain`] in place of a strict
+    /// dialect.
     ///
     /// Anthropic limits the strict tools of one request to 20 tools, 24 optional parameters and 16 unions together. In the order of
     /// registration, each tool that still fits is strict. Every other tool is sent without `strict`, which is not an error. Therefore,
@@ -39,7 +39,7 @@ impl Registry {
         tools_in_dialect(&self.definitions(), dialect, true)
     }
 
-    /// Checks that a dialect can express the arguments that each tool accepts, or a superset of them. Use it in a test, which then fails if
+    /// Checks that a dialect can express the schema of each tool, exactly or less strictly. Use this method in a test, which then fails if
     /// a provider would refuse one of the tools.
     ///
     /// ```
@@ -104,8 +104,8 @@ pub(crate) fn tools_in_dialect(
 }
 
 #[cfg(feature = "http")]
-/// Returns the text of each tool in a dialect. `is_asked` says whether the request asks for strict tools. The texts are cached by `form`
-/// and dialect, so `write` must not depend on anything else.
+/// Returns the text of each tool in a dialect. If `is_asked`, tools are strict by default. The texts are cached by `form` and dialect, so
+/// `write` must not depend on anything else.
 #[cfg_attr(
     not(any(feature = "anthropic", feature = "gemini", feature = "openai")),
     allow(dead_code, reason = "only the protocols of providers write definitions")

@@ -60,7 +60,7 @@ struct ExamplePath {
 
 #[derive(Clone)]
 enum EnclosingValue {
-    /// A key of an object, with the constant properties that select the object among its alternatives.
+    /// A key of an object, with the object's constant properties, such as the tag `"kind": "circle"`.
     Key(String, Map<String, Value>),
     /// The items that precede the value in an array.
     Item(Vec<Value>),

@@ -10,8 +10,7 @@ pub(super) struct NotFinite {
 }
 
 impl NotFinite {
-    /// Finds the first number in `value` that is not finite. `written` is the value as JSON: without a `null` in it, the search is
-    /// skipped.
+    /// Finds the first number in `value` that is not finite. The search is skipped if `written`, the value as JSON, has no `null`.
     pub(super) fn find<T: Serialize + ?Sized>(value: &T, written: &Value) -> Option<NotFinite> {
         let may_be = has_null(written);
         let end = may_be.then(|| value.serialize(Finder).err().and_then(|stop| stop.0));
@@ -92,7 +91,7 @@ struct FiniteWalk {
 type Walked = Result<(), Stop>;
 
 impl FiniteWalk {
-    /// Starts a container. For an enum variant, `variant` is its name, which is a key in JSON.
+    /// Starts a container. `variant` is the name of an enum variant, which is a key in JSON.
     fn of(variant: Option<&'static str>) -> FiniteWalk {
         FiniteWalk { variant, index: 0, key: String::new() }
     }
@@ -103,7 +102,7 @@ impl FiniteWalk {
         self.below(|| index.to_string(), value)
     }
 
-    /// Searches a value of the container. `step` returns the key or the index of the value. It is called only if the search ends there.
+    /// Searches a value in the container. If the search ends there, `step` returns the key or the index of the value.
     fn below<T: Serialize + ?Sized>(&self, step: impl FnOnce() -> String, value: &T) -> Walked {
         value.serialize(Finder).map_err(|end| {
             let end = end.below(step());

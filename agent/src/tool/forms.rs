@@ -21,9 +21,8 @@ pub(crate) struct FormQuestion {
 pub(crate) type FormInputs = BTreeMap<String, QuestionInput>;
 
 impl ToolContext {
-    /// Returns the inputs to the latest questions of an MCP server, and the state that the server sent with these questions. Returns
-    /// `None` for a call without such questions. Input that does not fit its question becomes `Cancel`. New questions are numbered after
-    /// these questions.
+    /// Returns the inputs to the latest questions of an MCP server, and the state that the server sent with them. Returns `None` if the
+    /// server has asked no questions. An input that does not fit its question becomes `Cancel`.
     pub(crate) fn form_inputs(&self) -> Option<(FormInputs, Option<String>)> {
         let inputs = &self.ask_rules()?.inputs;
         let round_of = |question: &Question| question.continuation.as_ref().map(|asked| asked.round);
@@ -91,8 +90,7 @@ impl ToolContext {
             return inputs;
         }
         if may_suspend && self.ask_rules().is_some_and(|rules| rules.suspends) {
-            // The restarted call needs the answers to all its questions. The answers so far are not kept, so all questions are asked
-            // again.
+            // The suspended call loses the answers so far, so all its questions are asked again.
             let call = self.running_call().outermost();
             for question in asked {
                 call.stop(AskStop::Suspended, Some(question));

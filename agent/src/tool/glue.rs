@@ -110,7 +110,7 @@ impl ToolBody for TypedBody {
         if definition.plan().source().is_some() {
             return AcceptedArguments::parse_by(self.reader, definition, text);
         }
-        // The application replaced the schema that the model sees. Arguments that this schema accepts must also fit the function.
+        // The application replaced the schema of the parameters, so the arguments must fit the new schema and the function.
         let accepted = AcceptedArguments::parse::<Value>(definition, text)?;
         let own = AcceptedArguments::parse_by(self.reader, self.own, &accepted.value().to_string())
             .map_err(|report| report.under(definition.plan()))?;
@@ -194,7 +194,7 @@ pub trait AppState: Send + Sync + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: ?Sized + Send + Sync + 'static> AppState for T {}
 
-/// Access to application state of type `T`. Only `key` has the bound [`AppState`], so that a mistake causes only one compiler error.
+/// Access to application state of type `T`. Only `key` requires [`AppState`], so a wrong `T` causes only one compiler error.
 pub trait InjectState<T: ?Sized + 'static> {
     fn key() -> Option<StateKey>
     where
@@ -308,11 +308,11 @@ pub fn skipped<T: Skippable>() -> T {
     T::when_skipped()
 }
 
-/// A default value. For a [`ToolArgs`] type, `json` returns the JSON of the value; for a `Serialize` type, schemars finds the JSON.
+/// A default value. `json` returns the JSON of a [`ToolArgs`] value. For other types, schemars writes the JSON.
 #[derive(Debug)]
 pub struct DefaultValue<T>(pub T);
 
-/// Provides `json` for types that are not [`ToolArgs`]: it returns no JSON.
+/// A replacement for the `json` that only [`ToolArgs`] types have.
 pub trait JsonUnknown {
     fn json(&self) -> Option<Value> {
         None

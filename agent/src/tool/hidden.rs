@@ -75,8 +75,8 @@ impl HiddenArgument {
         Self { name: name.to_owned(), value }
     }
 
-    /// Checks that the argument can be hidden: it has a valid fixed value, or is not required. `validate` checks by the definition that
-    /// still shows this argument.
+    /// Checks that the argument can be hidden: it has a valid fixed value, or is not required. `validate` checks a call that contains the
+    /// argument.
     pub(super) fn check(
         &self,
         plan: &Plan,

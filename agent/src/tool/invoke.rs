@@ -201,8 +201,7 @@ fn mark_untrusted(tool: &Tool, outcome: &mut ToolOutcome) {
     }
 }
 
-/// Fails a call whose tool deferred the result under a handle that is reserved for the library. Only a tool that runs an assistant may use
-/// such a handle.
+/// Fails a call whose tool deferred its result under a handle of the library, unless the tool runs an assistant.
 fn refuse_own_handle(tool: &Tool, cx: &ToolContext, outcome: &mut ToolOutcome) {
     if tool.options().of_assistant.is_none()
         && matches!(outcome, ToolOutcome::Deferred { handle } if handle.starts_with(OWN_HANDLES))

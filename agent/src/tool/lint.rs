@@ -40,9 +40,8 @@ impl Registry {
     /// that differ only in the secret, and reports the type if their `Debug` texts differ. A hand-written `Debug` that leaves the secret
     /// out is not reported.
     ///
-    /// A tool is foreign if `#[tool]` does not define it, for example a tool of an MCP server or one whose schema is read at run time. The
-    /// hints about a foreign tool are for its user. Tools that look alike are reported once, at the last tool of the group. All parameters
-    /// of a foreign tool with the same fault share one finding:
+    /// A tool is foreign if `#[tool]` does not define it, for example a tool of an MCP server. The advice about a foreign tool is for the
+    /// user of the tool, not for its author. Parameters of a foreign tool with the same fault share one finding:
     ///
     /// ```
     /// use agent::{Tool, Registry, ToolSet, Value, json};
@@ -59,8 +58,8 @@ impl Registry {
     /// # Ok(()) }
     /// ```
     ///
-    /// The order of findings is fixed: the findings about each tool, in the order of registration, then the findings about several tools.
-    /// Findings are not errors: the tools work.
+    /// The findings about single tools come first, in the order of registration, and then the findings about groups of tools. Tools that
+    /// look alike are reported once, at the last tool of the group. Findings are not errors: the tools work.
     #[must_use = "the tools work all the same: a test compares the findings with `[]`"]
     pub fn lint(&self) -> Vec<LintFinding> {
         let mut findings = Vec::new();

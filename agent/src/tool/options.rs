@@ -50,7 +50,7 @@ pub struct ToolOptions {
     pub(super) strict: Option<bool>,
     pub(super) deferred: bool,
     pub(super) meta: Map<String, Value>,
-    /// Whether `#[tool]` defines the tool, so that its texts can be changed in the code. The hints of the lint depend on this.
+    /// Whether `#[tool]` defines the tool. The lint then advises to change the texts in the code.
     pub(super) is_in_code: bool,
     pub(super) policy: ToolPolicy,
     pub(crate) arguments: PlanOptions,
@@ -209,7 +209,7 @@ macro_rules! setters {
             self
         }
 
-        /// Sets the maximum number of retries in a run: calls after bad arguments, or after the body asked for a better call. Calls that
+        /// Sets the maximum number of retries in a run. A retry follows bad arguments, or a body that asks for a better call. Calls that
         /// make progress count [differently](crate::tool::ToolPolicy::max_retries).
         pub fn max_retries(mut self, retries: u32) -> Self {
             self.$options().policy.max_retries = Some(retries);
@@ -425,9 +425,9 @@ macro_rules! setters {
             self
         }
 
-        /// Sets a function that returns the parameters for the source of a call. A model sees the schema of these parameters, and calls
-        /// are checked against it. Without a source, or if the function returns `None`, the tool's own parameters apply, so they should
-        /// offer the least.
+        /// Sets a function that returns the parameters for the source of a call. Models see these parameters, and calls are checked
+        /// against them. Without a source, or if the function returns `None`, the tool's own parameters apply. They should allow only what
+        /// every user may do.
         ///
         /// ```
         /// use agent::message::ToolCall;
@@ -488,10 +488,10 @@ macro_rules! setters {
             self
         }
 
-        /// Sets a function that returns other content for a stored result. It runs each time a request is built, so the content can change.
-        /// The function gets the arguments that the call ran with, and the result with the metadata that only the application sees. The
-        /// arguments are those of the model, or those that a person changed. If the function returns `None` or only blank text, or if it
-        /// panics, the stored content is shown. See [`Registry::shown_content`](crate::Registry::shown_content).
+        /// Sets a function that returns the content of a stored result for the model. The function runs each time a request is built, so
+        /// the content can change. It gets the arguments as the model sent them or a person changed them, and the result with its
+        /// metadata. If the function returns `None` or only blank text, or if it panics, the stored content is shown. See
+        /// [`Registry::shown_content`](crate::Registry::shown_content).
         ///
         /// ```
         /// use agent::message::{OutcomeKind, Part, ToolCall, ToolResultMessage};

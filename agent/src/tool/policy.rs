@@ -75,24 +75,23 @@ pub struct ToolPolicy {
     /// of the process or of a durable engine, but not after an error that the body returns. A body with the effect [`Once`](Effect::Once)
     /// is never started again. `None`: the code that runs the call decides.
     pub max_attempts: Option<u32>,
-    /// Maximum number of retries by the model in a run, after bad arguments or after the body asked for a [better
-    /// call](crate::ToolError::retry). A retry with progress does not count: some of the issues are gone, or all are new. All retries
-    /// together are at most three times this number. `None`: the code that runs the call decides.
+    /// Maximum number of retries in a run. The model retries after bad arguments, or after the body asks for a [better
+    /// call](crate::ToolError::retry). A retry does not count if some issues are gone, or if all are new. All retries together are at most
+    /// three times this number. `None`: the code that runs the call decides.
     pub max_retries: Option<u32>,
     /// The rule that decides whether a call has to be approved.
     pub approval: Approval,
     /// Whether no other call of the same reply runs at the same time.
     pub exclusive: bool,
-    /// Whether later calls with the same arguments get the cached result of a completed call. If `None`, the code that runs the call
-    /// decides. An assistant caches by session and source. It does not cache a tool that can read the state of a prompt: see
-    /// `AssistantBuilder::cache_results`.
+    /// Whether a later call with the same arguments gets the cached result of an earlier call. If `None`, the code that runs the call
+    /// decides; for an assistant, see `AssistantBuilder::cache_results`.
     pub cache: Option<bool>,
     /// Whether the body has no effect before its last [question](crate::ToolContext::ask). The body may then be restarted, although its
     /// effect is [`Once`](Effect::Once).
     pub asks: bool,
     /// Whether the same call may be repeated any number of times, as in polling.
     pub allow_repeat: bool,
-    /// Whether the model is asked at once after the application recorded a call that the application made itself, outside of a run. See
+    /// Whether the model is asked at once when the application records a call that was made outside of a run. See
     /// [`ToolOptions::triggers_follow_up`](crate::tool::ToolOptions::triggers_follow_up).
     pub follow_up: bool,
     /// Whether results of this tool stay when an assistant with a [managed context](crate::AssistantBuilder::manage_context) clears old

@@ -1,8 +1,8 @@
 //! Questions about types, which generated code asks at compile time.
 //!
-//! An inherent constant of [`Probe<T>`] takes precedence over the constant of a trait, but exists only if `T` meets the bounds of its
-//! `impl` block. The inherent constant is the answer for such types, and the constant of the trait is the answer for all other types. This
-//! works through aliases, and the code that asks needs no bound on `T`.
+//! The answer is a constant of [`Probe<T>`]. If `T` meets the bounds of an inherent `impl` block, the constant of that block is the
+//! answer. For any other `T`, the constant of a trait is the answer. This works through aliases, and the code that asks needs no bound on
+//! `T`.
 
 #![expect(
     missing_docs,
@@ -61,7 +61,7 @@ impl<T: RunTool> Probe<T> {
     pub const RUNS: bool = true;
 }
 
-/// The default of `DEBUG`, a test of whether `Debug` shows secrets, for types that cannot be tested.
+/// Provides `DEBUG` for types that lack one of the traits below.
 pub trait DebugUnknown {
     const DEBUG: Option<AskDebug> = None;
 }
@@ -211,7 +211,7 @@ pub const fn own_argument(whole: bool) {
     );
 }
 
-/// Panics at compile time with `advice` unless a parameter without a name is the whole argument object.
+/// Panics at compile time with `advice` unless `whole`: only the whole argument object needs no name.
 #[track_caller]
 pub const fn needs_name(whole: bool, advice: &'static str) {
     assert!(whole, "{}", advice);
@@ -225,8 +225,8 @@ pub const fn whole_object(object: bool) {
     );
 }
 
-/// Asserts that a type is an [`Argument`]. `L` is the type in the compiler's notes. With the separate bound `Send`, the compiler names the
-/// part of the type that is not `Send`.
+/// Asserts that a type is an [`Argument`]. The compiler's advice names the type `L`. `Send` is a separate bound, so that the compiler
+/// names the part that is not `Send`.
 pub const fn argument<T: ParameterOf<L> + Send + 'static, L: ?Sized>() {}
 
 #[diagnostic::on_unimplemented(
@@ -254,7 +254,7 @@ pub trait FieldOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: FieldType, L: ?Sized> FieldOf<L> for T {}
 
-/// The bounds of `FieldOf`. The macros derive `Deserialize` with the bound `FieldType`, so that only `FieldOf` reports an unsuitable type.
+/// The bounds of `FieldOf`. Derived impls require `FieldType`, so that only `FieldOf` reports an unsuitable type.
 pub trait FieldType: DeserializeOwned + JsonSchema {}
 
 impl<T: DeserializeOwned + JsonSchema> FieldType for T {}
@@ -272,8 +272,7 @@ pub trait OutputOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: OutputType, L: ?Sized> OutputOf<L> for T {}
 
-/// The bounds of `OutputOf`. The macros derive `Serialize` with the bound `OutputType`, so that only `OutputOf` reports an unsuitable
-/// type.
+/// The requirements of `OutputOf`. Derived `Serialize` impls have this bound, so that only `OutputOf` reports an unsuitable type.
 pub trait OutputType: Serialize {}
 
 impl<T: Serialize> OutputType for T {}
@@ -297,8 +296,7 @@ pub trait NotRead<U> {
 
 impl<M, U> NotRead<U> for M {}
 
-/// Provides `serialize` for the hidden copy of a user's type if the derive on the copy fails. This prevents a second error: [`output`] has
-/// already reported an unsuitable field.
+/// Replaces a failed `Serialize` derive on the hidden copy of a user's type, so that the compiler reports only the error of [`output`].
 pub trait NotWritten<U> {
     fn serialize<S: Serializer>(_: &U, _: S) -> Result<S::Ok, S::Error> {
         unreachable!("a result with such a field does not compile")
@@ -318,16 +316,15 @@ impl<T: Send + Sync + 'static> SharedReceiver for T {}
 
 pub const fn shared<T: SharedReceiver>() {}
 
-/// A boolean as a type: `true` selects the user's type, and `false` selects a replacement, such as `StandIn`. The boolean is usually a
-/// constant of [`Probe`], such as `ARGUMENT`.
+/// A boolean as a type: `true` selects the user's type, and `false` selects a replacement, such as `StandIn`.
 #[derive(Debug)]
 pub struct OwnType<const IS: bool>;
 
-/// A type-level boolean. `true` selects `StandIn` in place of a type whose use is a mistake; see `Advised`.
+/// A boolean as a type: `true` selects `StandIn` in place of a type that is a mistake, see [`Advised`].
 #[derive(Debug)]
 pub struct ReplacedType<const IS: bool>;
 
-/// A stand-in for a type that is not an argument. Derives and assertions accept it, so that one mistake causes one message.
+/// Replaces a type that cannot be an argument. Derives and assertions accept it, so that one mistake causes one message.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct StandIn {}
 

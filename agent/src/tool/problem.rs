@@ -166,7 +166,7 @@ pub enum RegistryProblem {
     /// The definition of a tool is invalid, or a set of tools was changed in an invalid way.
     #[error("tool `{tool}` cannot be defined: {source}")]
     Definition {
-        /// The name of the tool. If no tool of a set has the argument to hide or fix, the names of all tools of the set.
+        /// The name of the tool. If an argument to hide or fix is in no tool of a set, the names of all its tools.
         tool: String,
         /// The reason.
         source: DefinitionError,

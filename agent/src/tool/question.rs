@@ -148,8 +148,8 @@ impl Question {
         properties.is_some_and(|properties| properties.len() == 1 && properties.contains_key(VALUE))
     }
 
-    /// Returns two texts to try for an input. If the schema has only the property `value`, the input is wrapped as `{"value": …}`. An
-    /// input that already has this form is first tried as it is.
+    /// Returns two texts to parse, in this order. If the schema has only the property `value`, the input may be the value alone or
+    /// `{"value": …}`.
     pub(super) fn texts(&self, input: &Value) -> [String; 2] {
         let plain = input.to_string();
         if !self.is_wrapped() {

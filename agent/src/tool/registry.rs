@@ -245,9 +245,9 @@ impl Registry {
         Ok(definitions.into())
     }
 
-    /// Returns the content of a stored result that a model sees. This is the content that the tool's
-    /// [`format_result`](crate::tool::ToolOptions::format_result) function returns. It is the stored content if the tool no longer exists
-    /// or has no such function, or if the function returns `None`, returns only blank text, or panics.
+    /// Returns the content of a stored result that a model sees: the parts that the tool's
+    /// [`format_result`](crate::tool::ToolOptions::format_result) function returns. If the function is missing or panics, or returns
+    /// `None` or only blank text, the model sees the stored content.
     pub fn shown_content<'m>(&self, call: &ToolCall, result: &'m ToolResultMessage) -> Cow<'m, [Part]> {
         let shown = self.ask_tool(call, result, None, Tool::format_result);
         let is_blank = |part: &Part| part.as_text().is_some_and(|text| text.trim().is_empty());
@@ -257,8 +257,8 @@ impl Registry {
         }
     }
 
-    /// Returns whether the model is asked at once when this call is [recorded](crate::tool::ToolOptions::triggers_follow_up). Returns
-    /// `false` if the tool no longer exists, or if its function panics.
+    /// Returns whether the model is asked at once about a [recorded](crate::tool::ToolOptions::triggers_follow_up) result. Returns `false`
+    /// if the tool no longer exists, or if its function panics.
     pub fn triggers_follow_up(&self, call: &ToolCall, result: &ToolResultMessage) -> bool {
         self.ask_tool(call, result, false, Tool::triggers_follow_up)
     }

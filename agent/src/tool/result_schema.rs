@@ -13,8 +13,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// A type that tools return. Its schema is the schema of `Described`. `#[derive(ToolOutput)]` does not implement `JsonSchema`, because
-/// another derive on the same type may do so.
+/// A type that tools return. `Described` has its schema, because another derive may already implement `JsonSchema` for the type.
 pub trait ResultSchema {
     type Described: JsonSchema;
 }
@@ -36,7 +35,7 @@ as_described! {
     [T: ResultSchema, S] HashMap<String, T, S> => HashMap<String, T::Described>;
 }
 
-/// Provides `OUTPUT` for types without [`ResultSchema`]. For other types, the constant of `Probe` itself takes precedence.
+/// Makes `Probe::<T>::OUTPUT` false for types without [`ResultSchema`].
 pub trait NoOutputSchema {
     const OUTPUT: bool = false;
 }
@@ -47,8 +46,8 @@ impl<T: ResultSchema> super::probe::Probe<T> {
     pub const OUTPUT: bool = true;
 }
 
-/// A type with the schema of a field of type `T`. `FROM` is the source of the schema: 2 for schemars, 1 for `ToolOutput`, and 0 for none.
-/// Without a source, the schema accepts any value.
+/// A type whose schema describes a field of type `T`. `FROM` says where the schema comes from: 2 is schemars, 1 is `ToolOutput`, and 0 is
+/// a schema that accepts any value.
 #[derive(Debug)]
 pub struct OutputField<T, const FROM: u8>(PhantomData<T>);
 
@@ -89,7 +88,7 @@ delegate!(2, [T: JsonSchema], T);
 delegate!(1, [T: ResultSchema], T::Described);
 delegate!(0, [T], Value);
 
-/// A marker for the return type of a tool. The generated code calls `value` (step 1 in the module docs), and then `schema` (step 2).
+/// A marker for the return type of a tool. The generated code calls `value`, which takes `T` out of a `Result<T, E>`, and then `schema`.
 #[derive(Debug)]
 pub struct ResultOf<T>(PhantomData<fn() -> T>);
 

@@ -7,9 +7,8 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
-/// A type with the schema of `T`, for a flattened field of type `T`. serde buffers the values of flattened fields, which is impossible for
-/// some types, such as `i128`. So the properties are marked with `x-buffered`, and a tool with such a type is refused when it is
-/// registered.
+/// The schema of a flattened field of type `T`: the schema of `T`, with `x-buffered` at each property. serde buffers flattened fields, and
+/// cannot buffer an `i128`, for example. A tool with a buffered `i128` is refused when it is registered.
 #[derive(Debug)]
 pub struct Flattened<T: ?Sized>(PhantomData<T>);
 
@@ -66,8 +65,8 @@ fn mark(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Returns the names and aliases of the fields of a flattened type, and whether serde removes all these keys when it reads the type. serde
-/// removes the keys of a struct, so a flattened field that is read later does not find them. serde does not remove all keys of an enum.
+/// Returns the names and aliases of the fields of a flattened type, and whether serde hides all these keys from later flattened fields.
+/// serde does so for a struct, but not for all keys of an enum.
 pub fn names_of<T: JsonSchema + ?Sized>() -> (Vec<String>, bool) {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let schema = T::_schemars_private_non_optional_json_schema(&mut generator).to_value();
@@ -117,7 +116,7 @@ type NamesOf = fn() -> (Vec<String>, bool);
 pub struct CompareNames {
     /// The names and aliases of the fields that are not flattened.
     pub own: &'static [&'static str],
-    /// The flattened fields, each with the names in its type.
+    /// Each flattened field, with a function that returns its field names.
     pub flattened: &'static [(&'static str, NamesOf)],
 }
 
@@ -144,8 +143,8 @@ impl Transform for CompareNames {
     }
 }
 
-/// Converts the `oneOf` of constants that schemars writes for an enum to one `enum` keyword, because schemars drops a `oneOf` from the
-/// keys of a map. `x-variants` keeps the `oneOf`, and `Plan` restores it. Any other schema stays unchanged.
+/// Converts the `oneOf` of constants that schemars writes for an enum to one `enum`, because schemars would drop the `oneOf` from the keys
+/// of a map. `Plan` restores the `oneOf` from `x-variants`.
 pub fn closed_set(schema: &mut Schema) {
     let Some(Value::Array(variants)) = schema.get("oneOf") else { return };
     let word = |variant: &Value| match (variant.get("const"), variant.get("enum")) {

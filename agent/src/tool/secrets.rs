@@ -235,7 +235,7 @@ impl SecretArguments {
     }
 }
 
-/// Withholds the arguments that the tool's definition, or its definition for `source`, marks as secret.
+/// Withholds the secret arguments of the tool's definition and of its definition for `source`.
 pub(crate) fn without_secrets(tool: &Tool, source: Option<&Source>, args: Value) -> Value {
     let own = source.map(|source| catch_unwind(AssertUnwindSafe(|| tool.definition_for(source))));
     let own = match own {

@@ -183,8 +183,8 @@ impl<T: IntoTools> IntoTools for Option<T> {
     }
 }
 
-/// The tools of an impl block without `set = …`. For a second such block of a type, the compiler reports conflicting impls of this trait,
-/// so the trait's name says what to write.
+/// The tools of an impl block without `set = …`. A second such block of a type does not compile. The error contains the name of this
+/// trait, so the name says what to write.
 #[doc(hidden)]
 #[expect(non_camel_case_types, reason = "it is read as a sentence")]
 #[diagnostic::on_unimplemented(

@@ -177,7 +177,7 @@ impl StateMap {
         self
     }
 
-    /// Returns whether an `Arc<T>` was added as a value of its own, where `T` is the type of `key`.
+    /// Returns whether a value of type `Arc<T>` was added, usually by mistake. `T` is the type of `key`.
     pub(crate) fn contains_arc_of(&self, key: &StateKey) -> bool {
         self.values.keys().any(|given| given.id == key.in_arc)
     }

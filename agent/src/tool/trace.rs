@@ -173,8 +173,8 @@ impl<'a> Names<'a> {
         Self { known: names, has_secrets: tool.definition().plan().graph().has_secrets() }
     }
 
-    /// Returns the path, with `*` instead of each key that the model chose. If content is captured, the keys stay, except for a tool with
-    /// secret arguments, where a key may be a secret.
+    /// Returns the path, with `*` for each key that the model chose. If content is captured, these keys are shown, except for a tool with
+    /// secret arguments.
     fn shown(&self, path: &str, capture: Option<&Capture>) -> String {
         if capture.is_some() && !self.has_secrets {
             return path.to_owned();

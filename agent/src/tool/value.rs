@@ -168,8 +168,7 @@ impl Tool {
         self.body.reads_context()
     }
 
-    /// Returns the definition that a model sees if its calls are made on behalf of `source`; `None` if the source changes neither
-    /// parameters nor examples.
+    /// Returns the definition that a model sees for this `source`. Returns `None` if the source changes neither parameters nor examples.
     ///
     /// # Errors
     /// Fails when the parameters for the source are invalid, or when the function for the parameters or for the examples panics.
@@ -303,8 +302,8 @@ impl Tool {
         self.body.call(arguments.for_body(), cx)
     }
 
-    /// Returns the content that the tool's `format_result` returns for a stored result. Blank content gets no `<untrusted>` tags, because
-    /// the registry shows the stored content instead.
+    /// Returns the tool's own form of a stored result (`format_result`). Blank content gets no `<untrusted>` tags, because the stored
+    /// content is shown instead.
     pub(crate) fn format_result(
         &self,
         args: &ToolArguments,
@@ -382,8 +381,8 @@ impl Tool {
         Ok(self)
     }
 
-    /// Replaces the schema of the arguments. The body of a `#[tool]` function still parses the arguments as its own types, so arguments
-    /// must fit both. This call undoes earlier hiding and fixing of arguments, so hide and fix arguments afterwards.
+    /// Replaces the schema of the arguments. A `#[tool]` function still parses the arguments as its own types, so they must fit both. Hide
+    /// and fix arguments after this call, because it undoes earlier hiding and fixing.
     ///
     /// # Errors
     /// Fails when the schema cannot be compiled, for example because it has a keyword that is not supported.

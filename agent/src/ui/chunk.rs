@@ -14,8 +14,8 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct UiChunk {
-    /// `{run_id}:{seq}.{k}`: chunk `k` of event `seq` of the run. The first chunk of an event has the number 0. A chunk for an event of a
-    /// sub-agent has the `seq` of the run's own last event, and a number `k` from 1,000,000 on.
+    /// `{run_id}:{seq}.{k}`: chunk `k` of event `seq`, counted from 0. The chunks of sub-agents have the `seq` of the main run's last
+    /// event, and count from 1,000,000.
     pub id: String,
     /// The JSON text of the chunk. It has no line break.
     pub json: String,

@@ -60,7 +60,7 @@ impl UiProtocol {
 /// The form in which the results of tools are sent.
 #[derive(Clone)]
 pub(super) enum ResultView {
-    /// The kind of the outcome or, for an error, its code and a fixed sentence.
+    /// Only `completed` or, for an error, its code and a fixed sentence.
     Hidden,
     /// The content that the model reads.
     ForModel,

@@ -56,14 +56,14 @@ impl View {
         self.options.args && !self.secrets.may_hide(tool)
     }
 
-    /// Returns the arguments of a call as they are sent to a front end: without secrets, or an empty object if the options hide arguments.
-    /// `tool` is `None` for a sub-agent's call: nothing is withheld, because the sub-agent's events contain no secrets.
+    /// Returns the arguments as a front end receives them: without secrets, or an empty object if the options hide arguments. `tool` is
+    /// `None` for a sub-agent's call, whose events contain no secrets.
     pub(super) fn input(&self, tool: Option<&str>, args: &ToolArguments) -> Value {
         if self.options.args { self.input_to_decide(tool, args) } else { json!({}) }
     }
 
-    /// Returns the arguments, without secrets, for a person who decides on the call, even if the options hide arguments. `tool` is `None`
-    /// for a call of a sub-agent, whose events contain no secrets.
+    /// Returns the arguments, without secrets, for a person who decides on the call. The options cannot hide them. `tool` is `None` for a
+    /// call of a sub-agent, whose events contain no secrets.
     pub(super) fn input_to_decide(&self, tool: Option<&str>, args: &ToolArguments) -> Value {
         let Some(tool) = tool else { return value_or_text(args) };
         if let Some(less) = self.secrets.arguments(tool, args) {
@@ -79,8 +79,7 @@ impl View {
         self.secrets.definitions(tool).next().map(|definition| definition.parameters().clone())
     }
 
-    /// Returns the end of a call as it is sent to a front end. `ran` says whether the body of the tool ran, and `sent` are the arguments
-    /// of the model.
+    /// Returns the end of a call in the form for a front end. `sent` contains the arguments of the model.
     pub(super) fn end(
         &self,
         result: &ToolResult,

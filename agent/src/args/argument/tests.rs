@@ -1,4 +1,4 @@
-//! Tests that a parameter that is read alone has the value that the tool receives, however the model spelled the arguments.
+//! Tests that reading one parameter gives the same value as the tool receives, for every spelling of the arguments.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -99,7 +99,7 @@ impl<'s> Scan<'s> {
         let (depth, choices) = (self.depth, self.choices);
         self.checked += 1;
         let step = self.value(spec.base, start).and_then(|end| {
-            // Checks count as alternatives, because a misfit within a `not` or a condition does not refuse the arguments.
+            // A check counts as an alternative: a value that does not fit a `not` is no misfit of the arguments.
             self.choices += 1;
             for check in &spec.checks {
                 self.spend(end - start)?;
@@ -138,7 +138,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Counts bytes that are scanned again, and ends the scan after too many, because nested alternatives multiply the work.
+    /// Counts bytes that are scanned again. Ends the scan after too many, because nested alternatives multiply the work.
     fn spend(&mut self, bytes: usize) -> Result<(), ScanStop> {
         self.again += bytes + 1;
         if self.again > 256 + 4 * self.text.len() { Err(UNDECIDED) } else { Ok(()) }

@@ -8,16 +8,15 @@ use crate::args::text::{push_index, push_segment};
 
 /// The coerced scalars of a text, in the order of the text.
 pub(super) struct CoercedScalars<'s> {
-    /// The coercions, with empty paths.
+    /// Records the coercions, without paths. The paths are in `segments`.
     cx: Context<'s>,
-    /// The segments of the paths, the innermost first.
     segments: Vec<AddedSegment<'s>>,
-    /// The sent text up to `copied`, with coerced scalars.
+    /// The sent text before `copied`, with coerced scalars.
     text: String,
     copied: usize,
 }
 
-/// A segment that belongs to the paths of consecutive coercions.
+/// A path segment that the coercions `first..end` share.
 struct AddedSegment<'s> {
     segment: CoercedSegment<'s>,
     is_secret: bool,
@@ -31,8 +30,8 @@ pub(super) enum CoercedSegment<'s> {
 }
 
 impl<'s> Scan<'s> {
-    /// Coerces a scalar that does not fit its node. Returns `stop` if this is not possible. Within alternatives and checks, nothing is
-    /// coerced, because a coercion may select another alternative.
+    /// Coerces a scalar that does not fit its node, or returns `stop`. Nothing is coerced within alternatives and checks, because another
+    /// alternative might then fit.
     #[cold]
     #[inline(never)]
     pub(super) fn coerce(&mut self, node: &'s PlanNode, at: usize, stop: ScanStop) -> ScanStep {
@@ -79,7 +78,7 @@ impl<'s> Scan<'s> {
         Ok(())
     }
 
-    /// Adds a segment to the paths of all coercions from the index `first` on.
+    /// Adds a segment to the path of each coercion since the index `first`.
     #[cold]
     #[inline(never)]
     pub(super) fn add_segment(&mut self, first: usize, segment: CoercedSegment<'s>, is_secret: bool) {

@@ -48,7 +48,7 @@ impl KeyHashes {
     }
 }
 
-/// Adds a hash. Returns `false` if the table has it already. The length of the table is a power of two, and at least one item is 0, so
+/// Adds a hash, or returns `false` if the table has it already. The length of the table must be a power of two. One item must be 0, so
 /// that the search ends.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "the lower bits")]

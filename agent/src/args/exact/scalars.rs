@@ -8,7 +8,7 @@ use crate::args::rounding;
 use crate::args::scalar::{Int, Num, int_from_text};
 use std::borrow::Cow;
 
-/// Maximum length of a scanned string, in bytes. A longer string usually ends the scan, so that only the reader goes through the string.
+/// Maximum length of a scanned string, in bytes. A longer string usually ends the scan, so that it is not read twice.
 const LONG_TEXT: usize = 512;
 
 impl<'s> Scan<'s> {
@@ -129,7 +129,8 @@ impl<'s> Scan<'s> {
             return Err(if self.checked > 0 { UNDECIDED } else { misfit(end) });
         }
         let token = self.slice(start, end)?;
-        // `-0` does not fit, because `serde_json` reads it as a float. Checks take it as an integer, so they leave the scan undecided.
+        // `serde_json` reads `-0` as a float, so `-0` does not fit. In a check such as `not`, `-0` is an integer, so the scan cannot
+        // decide.
         match int_from_text(token).int() {
             Some(_) if self.checked > 0 && token == "-0" => Err(UNDECIDED),
             Some(int @ (Int::Signed(_) | Int::Unsigned(_))) => fits(token != "-0" && spec.takes(int), end),
@@ -138,7 +139,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans a number. Ends undecided if the number may lose digits.
+    /// Scans a number. Returns `UNDECIDED` if a float may lose digits of it.
     #[inline]
     pub(super) fn token(&self, start: usize) -> ScanStep {
         match FrequentValues::Numbers.end(self.bytes, start, word_at(self.bytes, start)) {

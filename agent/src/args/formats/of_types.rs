@@ -75,8 +75,8 @@ fn is_time(text: &str) -> bool {
         && parts.iter().zip(limits).all(|(part, max)| (1..=2).contains(&part.len()) && number(part) <= max)
 }
 
-/// Returns whether a text may be a duration: it has a digit, and a letter, a colon or a character beyond
-/// ASCII. ISO 8601 starts with P; other notations (`2 hours 30 minutes`) have units.
+/// Returns whether a text may be a duration, such as `PT2H` or `2 hours`: it has a digit, and a letter, a colon or a character beyond
+/// ASCII.
 fn is_duration(text: &str) -> bool {
     let unsigned = text.trim().trim_start_matches(['+', '-']);
     let has_digit = unsigned.bytes().any(|b| b.is_ascii_digit());

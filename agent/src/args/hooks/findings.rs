@@ -20,13 +20,13 @@ use std::marker::PhantomData;
 /// Maximum length of a check's message, in characters; longer messages are cut.
 const MAX_PROBLEM: usize = 250;
 
-/// A type with checks. The generated `read` does not run the type's own checks. The generated `check` runs them and adds their findings.
+/// A type with `#[arg(validate = …)]`. `read` parses a value without its own checks, and `check` runs these checks.
 pub trait CheckedType<'de>: Sized {
     fn read<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
     fn check(&self, findings: &mut FindingList);
 }
 
-/// Reads a value and runs its checks. A refused value is an error, except while `collect` gathers all findings.
+/// Reads a value and runs its checks. Findings are an error, unless `collect` gathers them.
 pub fn checked<'de, T: CheckedType<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_newtype_struct(CHECKED, CheckedVisitor(PhantomData))
 }
@@ -44,14 +44,14 @@ impl<'de, T: CheckedType<'de>> Visitor<'de> for CheckedVisitor<T> {
         read_and_check(deserializer, false)
     }
 
-    /// Reads a value that serde has not buffered. `PlanDe` calls this method while `collect` gathers all findings.
+    /// Reads a value that serde has not buffered: only `PlanDe` calls this method, while `collect` gathers all findings.
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
         read_and_check(deserializer, true)
     }
 }
 
-/// Reads a value and runs its checks. `certain` is `false` if serde may have buffered the value. Not inlined, because both visitor methods
-/// would contain the large code that reads a value.
+/// Reads a value and runs its checks. `certain` means that serde has not buffered the value. The function is not inlined, because its code
+/// is large and has two callers.
 #[inline(never)]
 fn read_and_check<'de, T: CheckedType<'de>, D: Deserializer<'de>>(
     deserializer: D,
@@ -109,14 +109,14 @@ impl FindingList {
     }
 }
 
-/// A step of the path from a checked value to the value that a finding is about.
+/// A segment of the path from the checked value to the wrong value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FindingStep {
     /// The name of a field in Rust, or the index of an item.
     Name(&'static str),
-    /// The payload of an externally tagged enum, which is the value of the only key.
+    /// The payload of an externally tagged enum, such as `3` in `{"Rows": 3}`.
     Payload,
-    /// A name or an index from a path that the check reported.
+    /// A name or an index that the check function reported.
     Made(Box<str>),
 }
 
@@ -163,8 +163,7 @@ impl FindingStep {
     }
 }
 
-/// A function that can check a field of type `V`. The impl for [`NoFunction`] makes the compiler print the message of this trait for an
-/// unsuitable function.
+/// A function that can check a field of type `V`. The second impl only improves compiler errors: see [`NoFunction`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a check of a `{V}`",
     label = "write `fn(&{V}) -> Result<(), E>`",
@@ -216,13 +215,13 @@ impl<V, F: NoFunction> WholeCheck<V, ()> for F {
     }
 }
 
-/// A marker for functions `Fn(&A) -> R`. Without the marker, the two impls of [`FieldCheck`] would overlap, and so would those of
-/// [`WholeCheck`].
+/// The type parameter `M` of [`FieldCheck`] and [`WholeCheck`] for functions `Fn(&A) -> R`. Without `M`, the two impls of each trait would
+/// overlap.
 #[derive(Debug)]
 pub struct CheckSignature<A: ?Sized, R>(PhantomData<(R, A)>);
 
-/// A trait that no type implements. It bounds a second impl of [`FieldCheck`] and [`WholeCheck`], so that the compiler prints the messages
-/// of these traits.
+/// A trait that no type implements. With a second impl that requires it, the compiler prints the messages of [`FieldCheck`] and
+/// [`WholeCheck`].
 pub trait NoFunction {}
 
 /// A field to which a check of an `A` applies: an `A`, a `String` if `A` is `str`, or a `Vec<T>` if `A` is `[T]`. The field may also be an

@@ -8,13 +8,13 @@ use crate::args::text::{push_index, push_segment, shown};
 use serde_json::Value;
 use std::{borrow::Cow, collections::HashMap};
 
-/// Number of consecutive characters of a secret that a message must not contain. A shorter secret must not be in a message as a whole.
+/// Length of a part of a secret, in characters, that a message must not contain. A shorter secret is one part.
 const MAX_SHARED: usize = 3;
 /// The text that replaces the message of a check if the message might reveal a secret.
 const REFUSED: &str = "refused by the tool's own check";
 
-/// Adds findings of checks (`placed`) and refusals of types (`refused`) to `issues`, in the order of the schema. Values at the paths
-/// `touched` were replaced before the checks ran. Findings about such a value are left out, because the check did not see what was sent.
+/// Adds findings of checks (`placed`) and refusals of types (`refused`) to `issues`, in the order of the schema. A finding about a value
+/// at a path in `touched` is left out, because the check saw a replacement of the sent value.
 pub(crate) fn report(
     graph: &Graph,
     sent: &str,
@@ -79,7 +79,7 @@ fn issue(graph: &Graph, sent: &Value, placed: LocatedFinding) -> Issue {
     let names_a_field = known > 0 && known == found.steps.len() && !graph.node(place.id).holds_secret;
     let secret = place.secret
         || graph.node(saw).holds_secret && may_tell_secret(graph, seen, names_a_field, &found.in_words(0));
-    // Steps that the schema does not know are not in the path, so the message names them.
+    // The schema does not know the remaining steps, so the message names them.
     let problem = if secret { REFUSED.to_owned() } else { found.in_words(known) };
     let mut issue = Issue::new(place.path, IssueCode::Value, problem);
     let scalar =
@@ -88,8 +88,8 @@ fn issue(graph: &Graph, sent: &Value, placed: LocatedFinding) -> Issue {
     issue
 }
 
-/// Returns whether a check's message (`words`) may reveal a secret of the checked value. With `names_a_field`, only a message that
-/// contains a part of a secret does. Returns `true` if the value was not sent.
+/// Returns whether the message of a check may reveal a secret of the checked value. Returns `true` if the value was not sent. With
+/// `names_a_field`, the message must contain a part of a secret.
 fn may_tell_secret(graph: &Graph, seen: Option<&Value>, names_a_field: bool, words: &str) -> bool {
     let Some(seen) = seen else { return true };
     let secrets = secret_texts(graph, seen);
@@ -113,7 +113,7 @@ struct LocatedNode<'a> {
 }
 
 impl<'a> LocatedNode<'a> {
-    /// Moves to the field or item that `step` names, or into the enum variant if it names none. Returns `false` if this fails.
+    /// Moves to the field or item that `step` names, or without a name into an enum variant. Returns `false` on failure.
     fn step(&mut self, step: &FindingStep) -> bool {
         self.enter(0);
         match step.name() {
@@ -122,8 +122,7 @@ impl<'a> LocatedNode<'a> {
         }
     }
 
-    /// Moves from a nullable node to its inner node, and from a tagged enum to the variant that the tag of the sent value names. Stops at
-    /// any other node.
+    /// Moves through nullable nodes and tagged enums to the node within. The tag of the sent value selects the variant.
     fn enter(&mut self, depth: usize) {
         let node = self.graph.node(self.id);
         let next = match &node.kind {
@@ -146,8 +145,8 @@ impl<'a> LocatedNode<'a> {
         true
     }
 
-    /// Moves to the field, entry or item called `name`. In a union, one alternative with this name is enough. Returns
-    /// `false` if nothing has this name. If `in_rust` is set, `name` may also be the name of a field in Rust.
+    /// Moves to the field, entry or item called `name`. In a union, the first alternative with this name counts. With `in_rust`, `name` may
+    /// also be the name of a field in Rust. Returns `false` if nothing has this name.
     fn named(&mut self, name: &str, in_rust: bool) -> bool {
         let graph = self.graph;
         match graph.kind(self.id) {
@@ -211,8 +210,8 @@ struct Orders<'a> {
 }
 
 impl<'a> Orders<'a> {
-    /// Returns a sort key for an issue. An object comes before its keys: unknown keys, then parameters as declared, then map entries as
-    /// sent. The finding of a check (`checked`) comes last in its object.
+    /// Returns a sort key for an issue. Issues of an object itself come first, then unknown keys, then parameters as declared, then map
+    /// entries as sent. Findings of its `validate` (`checked`) come last.
     fn of(&mut self, pointer: &str, checked: bool) -> Vec<usize> {
         let graph = self.graph;
         let mut out = Vec::new();

@@ -26,21 +26,21 @@ const MAX_FOUND: usize = 10_000;
 type SetAside = Option<Vec<CheckFinding>>;
 
 thread_local! {
-    /// The findings of the running [`collect`], which is synchronous.
+    /// The findings of [`collect`] on this thread.
     static ASIDE: RefCell<SetAside> = const { RefCell::new(None) };
-    /// Whether serde tries alternatives in turn. A refusal must then be an error, so that serde tries the next alternative.
+    /// Whether serde tries the alternatives of an enum. A finding must then be an error, so that serde tries the next one.
     static SUSPENDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `reading`. Findings of checks do not fail the reading, but are kept in `ASIDE`.
+/// Runs `reading`. A finding of a check is stored in `ASIDE` instead of failing `reading`.
 pub(crate) fn collect<R>(reading: impl FnOnce() -> R) -> R {
     let _before =
         CollectScope { aside: ASIDE.replace(Some(Vec::new())), suspended: SUSPENDED.replace(false) };
     reading()
 }
 
-/// Suspends [`collect`] until `resume` is called: it then keeps only findings about values from the argument text, and all others are
-/// errors again. Returns `false` if `collect` was already suspended. After a panic, [`collect`] restores the state.
+/// Suspends [`collect`] until `resume` is called: a finding about a value that serde may have buffered is an error again. Returns `false`
+/// if [`collect`] was already suspended.
 pub(crate) fn suspend() -> bool {
     !SUSPENDED.replace(true)
 }
@@ -62,8 +62,8 @@ impl Drop for CollectScope {
     }
 }
 
-/// Keeps the findings for [`collect`] if it is active, or else returns them as the error. While serde tries alternatives, keeps only
-/// `certain` findings, whose values come from the argument text and not from a buffer of serde.
+/// Keeps the findings for [`collect`] if it is active, or else returns them as the error. While serde tries alternatives, only `certain`
+/// findings are kept.
 fn put_aside(found: Vec<CheckFinding>, certain: bool) -> Result<(), Vec<CheckFinding>> {
     ASIDE.with_borrow_mut(|aside| match aside {
         Some(aside) if certain || !SUSPENDED.get() => {
@@ -75,7 +75,7 @@ fn put_aside(found: Vec<CheckFinding>, certain: bool) -> Result<(), Vec<CheckFin
     })
 }
 
-/// Passes the refusal of a `ParsedText` type to `put_aside`. Returns `false` if the refusal must be an error.
+/// Keeps the refusal of a `ParsedText` type for [`collect`]. Returns `false` if the refusal must be an error.
 pub(crate) fn put_aside_refusal(problem: &impl std::fmt::Display, certain: bool) -> bool {
     put_aside(vec![CheckFinding::named("", &problem.to_string())], certain).is_ok()
 }

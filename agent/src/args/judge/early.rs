@@ -45,8 +45,8 @@ impl EarlyCheck {
         &self.issues
     }
 
-    /// Returns whether the value of the latest key may contain a secret. An unknown key may be a misspelled secret, so it counts as one if
-    /// the tool has any secret.
+    /// Returns whether the value of the latest key may contain a secret. For an unknown key, which may be misspelled, returns whether the
+    /// tool has any secret.
     pub(crate) fn is_secret(&self) -> bool {
         self.secret
     }
@@ -102,7 +102,7 @@ impl EarlyCheck {
         let Some(sent) = Document::read(text) else { return before };
         let mended = if self.may_repair { repair_entry(graph, node, key, &sent.root) } else { None };
         let wrapped = mended.as_ref().map(|(_, wrapped)| wrapped);
-        // JSON that was sent as a string may nest too deeply to be parsed. In this case, the value is checked without repairs.
+        // The content of a JSON string may nest too deeply to be parsed. The value is then checked without repairs.
         let mended = mended.as_ref().and_then(|(text, _)| Document::parse(text).ok());
         let document = mended.as_ref().unwrap_or(&sent);
         let shared = WalkState::new(graph, document.root.raw, None, false);

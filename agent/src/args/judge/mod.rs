@@ -149,7 +149,7 @@ fn check<'t>(
         None => count += walk::collect(graph, root, &mut issues),
         Some(mended) => match Document::parse(mended) {
             Ok(document) => count += walk::collect(graph, &document.root, &mut issues),
-            // JSON that was sent as a string may nest too deeply to be parsed. In this case, the arguments are checked without repairs.
+            // The content of a JSON string may nest too deeply to be parsed. The arguments are then checked without repairs.
             Err(_) => count += walk::collect(graph, root, &mut issues),
         },
     }

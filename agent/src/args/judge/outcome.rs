@@ -10,8 +10,7 @@ use serde::de::Deserialize;
 use serde_json::Value;
 use std::{cell::Cell, cell::RefCell, cmp::Ordering, collections::HashMap, collections::HashSet};
 
-/// The budget for suggestions in all walks over one text. Each candidate costs the length of the sent text. Without budget, issues have no
-/// suggestions.
+/// The budget for suggestions about one text. Each comparison costs 8 to 64. When the budget is spent, issues have no suggestions.
 pub(super) const SUGGESTION_BUDGET: usize = 200_000;
 
 /// The budget for checks (`NodeCheck`) in all walks over one text. A check costs 1, plus 1 for each 64 bytes of its value.
@@ -24,10 +23,10 @@ type PlaceKey = (NodeId, usize);
 pub(crate) struct WalkState<'w> {
     pub(super) graph: &'w Graph,
     text: &'w str,
-    /// The offset of the arguments in `text`. `None` if the walks start at an inner value, or if `text` is not the argument text.
+    /// The offset of the arguments in `text`, or `None` if the walks start at an inner value.
     root: Option<usize>,
-    /// Whether `uniqueItems` is ignored. This is `true` while the items of such a list are coerced to be compared, because comparing
-    /// nested lists as well would multiply the work.
+    /// Whether `uniqueItems` is ignored. This is so while the items of a list are compared, so that lists within lists do not multiply the
+    /// work.
     pub(super) silent: bool,
     /// The chosen branch of each union for each value. Without this map, a nested union would be tried again for every branch around it.
     choices: RefCell<HashMap<PlaceKey, Choice, NameHash>>,
@@ -37,7 +36,7 @@ pub(crate) struct WalkState<'w> {
     checks: Cell<usize>,
     /// The current depth of the walks, in schema nodes.
     pub(super) depth: Cell<usize>,
-    /// The values that passed the checks of a node, each with the node.
+    /// Each value that passed the checks of a node, with that node.
     passed: RefCell<HashSet<PlaceKey, NameHash>>,
 }
 
@@ -49,20 +48,20 @@ pub(super) enum Choice {
         non_schema_coercion: bool,
         beyond_strict: bool,
     },
-    /// No branch fits. `branch` has the fewest issues of the branches that accept the type of the value, or, if `root_type_mismatch` is
-    /// `true`, of all branches.
+    /// No branch fits. `branch` has the fewest issues. A branch that refuses the type of the value is chosen only if all branches do
+    /// (`root_type_mismatch`).
     Closest {
         branch: NodeId,
         count: usize,
         root_type_mismatch: bool,
-        /// Whether a branch would fit but for integers that exceed 64 bits or may have been rounded.
+        /// Whether the only issues of a branch are integers that exceed 64 bits or may have been rounded.
         but_for_width: bool,
     },
-    /// The union is exclusive (`oneOf`), but several branches fit. A branch also counts as fitting if its only issues are integers that
-    /// exceed 64 bits or may have been rounded.
+    /// Several branches of a `oneOf` fit. A branch also counts if its only issues are integers that exceed 64 bits or may have been
+    /// rounded.
     Ambiguous,
-    /// One branch of an exclusive union fits, but an object in the value has a key twice. With the other value of this key, another branch
-    /// might fit.
+    /// One branch of an exclusive union fits, but the value contains a key twice, as in `{"a": 1, "a": 2}`. Another branch might fit the
+    /// other `a`.
     Doubled,
     /// The union has no branches.
     Nothing,
@@ -113,8 +112,7 @@ impl<'w> WalkState<'w> {
         self.checks.set(other.checks.get());
     }
 
-    /// Returns whether the budget suffices for one more check, and takes the cost from it. Nested checks could multiply without the
-    /// budget.
+    /// Takes the cost of a check from the budget. Returns `false` if the budget is too small. Nested checks could multiply without it.
     pub(super) fn may_check(&self, raw: &str) -> bool {
         let left = self.checks.get().checked_sub(1 + raw.len() / 64);
         self.checks.set(left.unwrap_or(0));
@@ -161,7 +159,7 @@ impl<'w> WalkState<'w> {
     }
 
     /// Chooses the branch of a union for a value: the first that accepts the value unchanged, else the first that coerces it, else the
-    /// closest. An exclusive union chooses by the strictest policy, and can be [`Choice::Ambiguous`] or [`Choice::Doubled`].
+    /// closest. If `exclusive` is set (`oneOf`), several equally good branches are [`Choice::Ambiguous`].
     pub(super) fn choose(
         &self,
         node: &PlanNode,
@@ -180,8 +178,8 @@ impl<'w> WalkState<'w> {
 
     fn find(&self, branches: &[NodeId], exclusive: bool, doc: &Doc<'_>) -> Choice {
         let mut fitting: Option<(NodeId, WalkSummary)> = None;
-        // In an exclusive union, `1.0` fits an integer branch without coercion, as in JSON Schema. Of several branches, the one that needs
-        // the narrowest coercion policy fits best.
+        // The distance is greater if a branch needs a wider coercion policy. In an exclusive union, reading `1.0` as an integer needs
+        // none, as in JSON Schema.
         let distance = |found: &WalkSummary| match (exclusive, found) {
             (false, found) => u8::from(found.coerced),
             (true, WalkSummary { non_schema_coercion: false, .. }) => 0,
@@ -246,8 +244,8 @@ impl WalkState<'_> {
         value.ok().map(|value| value.to_string())
     }
 
-    /// Coerces a value along `branch`, and returns whether at most one branch accepts the result without another coercion. JSON Schema
-    /// allows `1.0` as an integer, so this is no coercion here.
+    /// Coerces a value to fit `branch`. Returns whether no second branch accepts the result without a further coercion. `1.0` for an
+    /// integer needs no coercion, as in JSON Schema.
     fn arrives_at_one(&self, branch: NodeId, branches: &[NodeId], doc: &Doc<'_>) -> bool {
         let Some(text) = self.arrived(branch, doc) else { return true };
         let Ok(document) = Document::parse(&text) else { return true };
@@ -262,8 +260,8 @@ impl WalkState<'_> {
     }
 }
 
-/// Decides which branch of a union a value fits, and whether a value passes the checks of its node. The results of a walk are kept for all
-/// inner values, so that inner values are not walked again.
+/// Decides which branch of a union a value fits, and whether a value passes checks such as `not`. The results for nested values are kept,
+/// so that no value is walked twice.
 pub(crate) struct TextJudge<'t> {
     graph: &'t Graph,
     text: &'t str,
@@ -274,7 +272,7 @@ pub(crate) struct TextJudge<'t> {
 
 #[derive(Default)]
 struct KnownValues {
-    /// The chosen branches of unions. The second map is for walks with [`WalkState::silent`].
+    /// The chosen branches of unions. The second map is for walks in which [`WalkState::silent`] is set.
     choices: [HashMap<PlaceKey, Choice, NameHash>; 2],
     passed: HashSet<PlaceKey, NameHash>,
 }

@@ -36,7 +36,7 @@ fn read_within(text: &str) -> Option<Respelled> {
     let is_plain = |text: &&str| !text.is_empty() && !text.contains(['{', '}', '[', ']', '"']);
     let around = outside.iter().filter(|text| !text.trim().is_empty());
     let inner = around.clone().all(is_plain).then(|| text.get(start..end)).flatten()?;
-    // The mistake is the text around the object, so the object's hint is dropped.
+    // The mistake to report is the text around the object, not one in the object.
     (around.count() > 0).then(|| read(inner)).flatten().map(|read| Respelled { hint: "", ..read })
 }
 
@@ -67,7 +67,7 @@ fn unfenced(text: &str) -> &str {
 struct SpellingReader<'t> {
     text: &'t str,
     at: usize,
-    /// The advice for the first spelling that is not JSON.
+    /// The advice about the first syntax that is not JSON.
     hint: Option<&'static str>,
     /// The container of the value that is being read.
     part_of: Container,
@@ -348,7 +348,7 @@ impl<'t> SpellingReader<'t> {
                 c => out.push(c),
             }
         }
-        // If a text contains a literal backslash, the backslash of `\t` may be literal, too.
+        // If a text has a literal backslash, as in `C:\dir`, `\t` may not mean a tab.
         (!(odd_escape && escape)).then_some(out)
     }
 

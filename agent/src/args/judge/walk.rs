@@ -40,13 +40,13 @@ pub(crate) struct WalkSummary {
     pub(crate) count: usize,
     /// The number of issues about integers that exceed 64 bits or may have been rounded. JSON Schema accepts such integers.
     pub(crate) unrepresentable: usize,
-    /// The number of issues about formats that the Rust type also checks. The message of the type is better.
+    /// The number of issues about formats for which the Rust type has a better message.
     pub(crate) for_the_type: usize,
-    /// Whether the walked value has the wrong type. Values within it do not count.
+    /// Whether the walked value itself has the wrong type, not only an inner value.
     pub(crate) root_type_mismatch: bool,
     /// Whether a value is accepted only by a coercion.
     pub(crate) coerced: bool,
-    /// Whether a value is accepted only by a coercion that JSON Schema does not have. JSON Schema itself accepts `1.0` as an integer.
+    /// Like `coerced`, except for `1.0` as an integer, which JSON Schema accepts without a coercion.
     pub(crate) non_schema_coercion: bool,
     /// Whether a value is accepted only by a coercion that the policy `strict` does not allow.
     pub(crate) beyond_strict: bool,
@@ -79,7 +79,7 @@ pub(crate) fn inspect(graph: &Graph, node: NodeId, doc: &Doc<'_>, root: bool) ->
     Walk::count(&WalkState::new(graph, doc.raw, root.then_some(doc), false), node, doc)
 }
 
-/// Returns the issues of a value, and the number of issues about formats that the Rust type reports more precisely. `secret` hides the
+/// Returns the issues of a value, and the number of issues about formats, for which the Rust type has better messages. `secret` hides the
 /// value in all issues.
 #[cfg(feature = "macros")]
 pub(crate) fn faults(graph: &Graph, node: NodeId, doc: &Doc<'_>, secret: bool) -> (Vec<Issue>, usize) {
@@ -224,8 +224,8 @@ impl<'w, 'o> Walk<'w, 'o> {
             && inspect(self.graph, id, inner, false).count == 0
     }
 
-    /// Returns the inner value of a needless wrapper such as `{"value": 3}`, if the inner value alone fits the node. Returns `None` for
-    /// null, at the root, and while issues are only counted.
+    /// Returns the inner value of a needless wrapper such as `{"value": 3}`, if the inner value alone fits the node. Never unwraps null or
+    /// the arguments as a whole.
     pub(super) fn stands_alone<'e>(
         &self,
         id: NodeId,
@@ -479,8 +479,8 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// Returns the advice for an enum value that was sent as the key of an object, such as `{"Newest": {}}`. Returns `None` for any other
-    /// value, and while issues are only counted.
+    /// Returns the advice for an enum value that was sent as a key, such as `{"Newest": {}}` instead of `"Newest"`. Returns `None` for any
+    /// other value.
     pub(super) fn word_as_key(&self, id: NodeId, doc: &Doc<'_>) -> Option<&'static str> {
         let Shape::Object(entries) = &doc.shape else { return None };
         let [(key, inner)] = entries.as_slice() else { return None };

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// An entry of [`KNOWN`]: a check may refer to any property name.
+/// The entry of [`KNOWN`] for a check that may mention any property name.
 const ANY_NAME: &str = "\0any";
 
 /// Keywords that are checked after coercion. Each group is one assertion.
@@ -32,8 +32,8 @@ const LOOKING_ASIDE: [&str; 4] =
     ["unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef"];
 
 impl Compiler<'_> {
-    /// Moves each assertion about the whole value (`not`, `if`, …) to the list of checks. In a foreign schema, also replaces the keywords
-    /// in [`LOOKING_ASIDE`].
+    /// Moves assertions such as `not` and `if` to the list of checks. In a schema without a Rust type, also replaces the keywords in
+    /// [`LOOKING_ASIDE`].
     pub(super) fn normal<'m>(&self, map: &'m SchemaMap) -> CompileResult<Cow<'m, SchemaMap>> {
         let present = |group: &[&str]| map.contains_key(group[0]);
         let lonely = LOOKING_ASIDE.iter().any(|keyword| map.contains_key(*keyword));
@@ -57,8 +57,8 @@ impl Compiler<'_> {
         Ok(Cow::Owned(out))
     }
 
-    /// Adds a check for each pattern of a foreign schema with several patterns. The first pattern that matches a key decides how its value
-    /// is parsed and coerced, but the schemas of all matching patterns apply. A schema with `allOf`, `anyOf` or `oneOf` is merged first.
+    /// Adds a check for each of several patterns of keys. The first pattern that matches a key decides how its value is parsed and
+    /// coerced, but the value must fit the schemas of all matching patterns.
     pub(super) fn with_pattern_checks<'m>(&self, map: Cow<'m, SchemaMap>) -> Cow<'m, SchemaMap> {
         let is_merged = ["allOf", "anyOf", "oneOf"].iter().any(|keyword| map.contains_key(*keyword));
         let patterns = map.get("patternProperties").and_then(Value::as_object);
@@ -76,9 +76,9 @@ impl Compiler<'_> {
         Cow::Owned(map)
     }
 
-    /// Replaces `unevaluatedProperties` and `unevaluatedItems` by `additionalProperties` and `items`, if no subschema evaluates properties
-    /// or items (JSON Schema 2020-12, core, section 11). Beside `allOf`, `anyOf`, `oneOf` or `$ref`, `unevaluatedProperties` stays until
-    /// the subschemas are merged. Calls `unmodelled` for other uses, and for `$dynamicRef` and `$recursiveRef`.
+    /// Replaces `unevaluatedProperties` and `unevaluatedItems` by `additionalProperties` and `items` where both mean the same. Beside
+    /// `allOf`, `anyOf`, `oneOf` or `$ref`, `unevaluatedProperties` stays until the subschemas are merged. Calls `unmodelled` for other
+    /// uses, and for `$dynamicRef` and `$recursiveRef`.
     fn without_looking_aside(&self, map: &mut SchemaMap) -> CompileResult<()> {
         const COMBINING: [&str; 4] = ["allOf", "anyOf", "oneOf", "$ref"];
         let mut elsewhere = false;
@@ -122,7 +122,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Compiles the schema without its checks by `compile`, and returns a node that also has the checks.
+    /// Returns a node with the checks of a schema, such as `not`. `compile` compiles the other keywords.
     pub(super) fn with_checks(
         &mut self,
         map: &SchemaMap,
@@ -205,7 +205,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Adds the names of the properties that a check mentions outside of `not`. Adds [`ANY_NAME`] if the check may mention any name.
+    /// Adds the property names in a check, except those within `not`. Adds [`ANY_NAME`] if the check may concern any property.
     fn names_in(&self, schema: &Value, names: &mut BTreeSet<String>, depth: usize) -> CompileResult<()> {
         const MOST_NAMES: usize = 1000;
         const DEEPEST: usize = 16;
@@ -258,14 +258,14 @@ impl Compiler<'_> {
     }
 }
 
-/// Returns the names in the list [`KNOWN`] of an object; `None` if the checks may refer to any name.
+/// Returns the names that only checks mention ([`KNOWN`]), or `None` if checks may mention any name.
 pub(super) fn known(map: &SchemaMap) -> Option<Vec<&str>> {
     let Some(Value::Array(names)) = map.get(KNOWN) else { return Some(Vec::new()) };
     let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
     (!names.contains(&ANY_NAME)).then_some(names)
 }
 
-/// Returns whether a check of the schema can affect `unevaluatedProperties`.
+/// Returns whether a check such as `if` can affect `unevaluatedProperties`.
 pub(super) fn look_at_properties(map: &SchemaMap) -> bool {
     any_check(map, &["if", "dependentSchemas", "dependencies", ALSO])
 }
@@ -281,7 +281,7 @@ fn says_nothing(keyword: &str, check: &SchemaMap) -> bool {
     match keyword {
         "not" => check["not"] == json!(false),
         "propertyNames" => open(&check["propertyNames"]),
-        // Even a check without demands affects `unevaluatedProperties` or `unevaluatedItems`.
+        // These two affect `unevaluated…` keywords even if they accept every value.
         "if" | "contains" => false,
         keyword => check[keyword].as_object().is_none_or(serde_json::Map::is_empty),
     }

@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 const MAX_NESTING: usize = 32;
-/// Maximum number of combinations of alternatives: two groups of 10 have 100. A single group at the top level may have more.
+/// Maximum number of combinations of alternatives: two groups of 10 have 100. At the top level, a single group may have more.
 const MAX_PRODUCT: usize = 64;
 
-/// Keywords that are not copied into [`Parts::plain`]. Later, `allOf` is merged into `plain`, and then `unevaluatedProperties` is added.
+/// Keywords that are handled separately, instead of being copied into [`Parts::plain`].
 const APART: [&str; 6] = ["allOf", "anyOf", "oneOf", CLOSING, "$defs", "definitions"];
 const CLOSING: &str = "unevaluatedProperties";
 
-/// A schema, split into what applies to every value (`plain`) and groups of alternatives.
+/// A schema, split into its ordinary keywords (`plain`) and its groups of alternatives.
 struct Parts {
     plain: SchemaMap,
     /// A value has to fit at least one alternative of each group, and exactly one of an exclusive group.
@@ -68,8 +68,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// Returns the only schema in `allOf`, if the keywords beside `allOf` restrict nothing more. The caller does not merge this schema,
-    /// because it may refer to itself.
+    /// Returns the only schema in `allOf`, if no keyword beside `allOf` adds a restriction. The schema then needs no merge, and may refer
+    /// to itself.
     pub(super) fn only_part<'m>(&self, map: &'m SchemaMap) -> Option<&'m Value> {
         let Value::Array(parts) = map.get("allOf")? else { return None };
         let [part] = &parts[..] else { return None };
@@ -104,7 +104,7 @@ impl Compiler<'_> {
             let Some(whole) = self.resolved(part)? else { return Ok(None) };
             let Some(mut part) = self.parts(&whole, depth + 1)? else { return Ok(None) };
             if self.foreign && part.plain.shift_remove(CLOSING).is_some() {
-                // After the merge, `unevaluatedProperties` would see the properties of all parts, so this part becomes a check.
+                // `unevaluatedProperties` applies only to its own part. A merge would change that, so the part becomes a check.
                 push_check(&mut part.plain, whole);
             }
             let Some(merged) = self.merged(&plain, &part.plain)? else { return Ok(None) };
@@ -115,7 +115,7 @@ impl Compiler<'_> {
                 }
             }
         }
-        // The outer `unevaluatedProperties` sees the properties of all parts, so it is added after the merge.
+        // The schema's own `unevaluatedProperties` applies to all parts, so it is added after the merge.
         if let Some(closing) = map.get(CLOSING) {
             plain.insert(CLOSING.into(), closing.clone());
             if groups.is_empty() {
@@ -132,7 +132,7 @@ impl Compiler<'_> {
             return Ok(Product { alternatives: vec![Value::Object(plain)], exclusive: false });
         }
         if groups.len() == 1 && !plain.keys().any(|k| restricts(k)) {
-            // The options stay as they are, because their references may be recursive.
+            // The options are not merged, because they may contain recursive references.
             let Group { options, exclusive, .. } = groups.remove(0);
             return Ok(Product { alternatives: options, exclusive });
         }
@@ -142,8 +142,8 @@ impl Compiler<'_> {
         }
         let exclusive = groups.iter().position(|g| g.exclusive);
         let mut out = match exclusive {
-            // Exactly one option of this group must fit, so each option gets the other groups: as a part, or, if there would be too many
-            // combinations, as a check.
+            // Exactly one option of this group must fit, so its options are not multiplied. Instead, each option also has to fit the other
+            // groups.
             Some(at) => {
                 let chosen = groups.remove(at);
                 self.each(&plain, &chosen, &groups)?
@@ -217,8 +217,8 @@ impl Compiler<'_> {
         Ok(self.resolved(option)?.map(|option| self.open(option)))
     }
 
-    /// Prepares a schema for a merge. Its `unevaluatedProperties` must not see the properties of the other schema, so the keyword moves to
-    /// a check with the whole original schema.
+    /// Prepares a schema for a merge. `unevaluatedProperties` must not see the properties of the other schema, so it moves to a check that
+    /// contains the original schema.
     pub(super) fn open(&self, mut option: SchemaMap) -> SchemaMap {
         if self.foreign && option.contains_key(CLOSING) {
             let whole = option.clone();
@@ -228,7 +228,7 @@ impl Compiler<'_> {
         option
     }
 
-    /// Returns the options of a group. Alternatives inside of an option are multiplied out, unless they are exclusive.
+    /// Returns the alternatives of a group. An inner union is replaced by its alternatives, unless it is exclusive.
     fn options(&self, group: &Group, depth: usize) -> CompileResult<Vec<SchemaMap>> {
         let mut out = Vec::with_capacity(group.options.len());
         for option in &group.options {
@@ -257,7 +257,7 @@ impl Group {
     }
 }
 
-/// Returns whether `unevaluatedProperties` means the same for every alternative: all name the same properties, or only one can fit.
+/// Returns whether all alternatives name the same properties for `unevaluatedProperties`, or only one of them can fit.
 fn look_at_the_same(alternatives: &[SchemaMap]) -> bool {
     let names = |schema: &SchemaMap| -> Option<BTreeSet<String>> {
         if ["allOf", "anyOf", "oneOf", "$ref"].iter().any(|k| schema.contains_key(*k)) {

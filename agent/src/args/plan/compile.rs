@@ -28,7 +28,7 @@ pub(super) const MERGE_COST: usize = 100;
 pub(super) const WIDE: &str =
     "of 128 bits cannot be carried by serde inside a tagged, untagged or flattened type: take it as text";
 
-/// Compiles a schema made by schemars. Merged objects refuse unknown keys, and optional properties lose the null that schemars adds.
+/// Compiles a schema that schemars made.
 pub(super) fn derived(schema: &Value, options: PlanOptions) -> CompileResult<Graph> {
     refuse_clashes(schema)?;
     let mut schema = schema.clone();
@@ -37,7 +37,7 @@ pub(super) fn derived(schema: &Value, options: PlanOptions) -> CompileResult<Gra
     Ok(graph)
 }
 
-/// Compiles a foreign schema, which is any schema that was not made by schemars.
+/// Compiles a schema that schemars did not make.
 pub(super) fn foreign(schema: &Value, options: PlanOptions) -> CompileResult<Graph> {
     let document = with_pointers(schema, has_lone_references(schema))?;
     let (mut graph, dropped) = compile(&document, options, true)?;
@@ -46,8 +46,8 @@ pub(super) fn foreign(schema: &Value, options: PlanOptions) -> CompileResult<Gra
     }
     let keywords: BTreeSet<&str> = dropped.iter().map(|d| d.keyword).collect();
     graph.whole = Some(Whole::new(schema, &document, &Vec::from_iter(keywords))?);
-    // Without the dropped keywords, too many branches of a `oneOf` may fit, so no union is exclusive. A check such as `not` would refuse
-    // too much without a keyword inside it, so in this case all checks are dropped. The validator checks the whole value.
+    // The validator checks the whole value, with the dropped keywords. Without these, several branches of a `oneOf` may fit, so no union
+    // is exclusive. A check such as `not` may refuse too much, so all checks are dropped if one of them lost a keyword.
     let in_checks = dropped.iter().any(|d| d.in_check);
     for node in &mut graph.nodes {
         match &mut node.kind {
@@ -172,7 +172,7 @@ pub(super) struct Compiler<'s> {
 /// A keyword that was left out of the plan.
 struct Dropped {
     keyword: &'static str,
-    /// Whether the keyword is inside a check. Without the keyword, a check such as `not` may refuse more values.
+    /// Whether the keyword is inside a check such as `not`, which may refuse valid values without the keyword.
     in_check: bool,
 }
 
@@ -249,8 +249,7 @@ impl Compiler<'_> {
         self.depth += 1;
         let id = self.kind_of(schema)?;
         self.depth -= 1;
-        // A reference, or an `allOf` with a single part, gets the node of another schema. Other references may share the node, so no
-        // annotations are added to it.
+        // A reference, or an `allOf` with a single part, gets no annotations, because other references may share its node.
         if schema.get("$ref").is_none() && schema.as_object().is_none_or(|m| self.only_part(m).is_none()) {
             let notes = notes(schema);
             if !notes.is_empty() {
@@ -283,7 +282,6 @@ impl Compiler<'_> {
         self.with_checks(&map, Self::unchecked)
     }
 
-    /// Compiles a schema from which [`with_checks`](Self::with_checks) has removed the checks.
     fn unchecked(&mut self, map: &SchemaMap) -> CompileResult<NodeId> {
         if let Some(constant) = map.get("const") {
             return self.closed_set(std::slice::from_ref(constant), map);
@@ -343,8 +341,8 @@ impl Compiler<'_> {
         merge(&a, &b, self.foreign).map_err(|conflict| self.error(&conflict.keyword, conflict.reason))
     }
 
-    /// Merges `part` into its outer schema. The outer `unevaluatedProperties` depends on the properties of the part, so
-    /// this keyword is added after the merge. Returns `None` if no value can fit both schemas.
+    /// Merges `part` into the schema `outer` that contains it. `unevaluatedProperties` is added after the merge, because the keyword
+    /// depends on the properties of both. Returns `None` if no value can fit both schemas.
     pub(super) fn within(&self, outer: &SchemaMap, part: &SchemaMap) -> CompileResult<Option<SchemaMap>> {
         const CLOSING: &str = "unevaluatedProperties";
         let Some(closing) = outer.get(CLOSING) else { return self.merged(outer, part) };
@@ -355,8 +353,8 @@ impl Compiler<'_> {
         Ok(Some(out))
     }
 
-    /// Refuses a keyword that the plan does not support. With the feature `full-schema`, a foreign schema may have the keyword, and the
-    /// validator of the whole schema checks it.
+    /// Returns an error for a keyword that the plan does not support. With the feature `full-schema`, a keyword of a foreign schema is
+    /// left to the JSON Schema validator.
     pub(super) fn unmodelled(&self, keyword: &'static str, reason: &str) -> CompileResult<()> {
         if !cfg!(feature = "full-schema") || !self.foreign {
             return Err(self.error(keyword, format!("{reason} (feature `full-schema` checks it)")));

@@ -34,7 +34,7 @@ pub(super) fn settle(mut id: NodeId, slots: &HashMap<NodeId, NodeId>) -> NodeId 
     id
 }
 
-/// The reason why a chain of alternatives within alternatives is refused.
+/// The reason why [`mark_nulls`] refuses a schema.
 pub(super) enum Chain {
     /// An alternative leads back to itself for the same value, so checking would not end.
     Circle,
@@ -82,7 +82,7 @@ pub(super) fn mark_nulls(nodes: &mut [PlanNode]) -> Result<(), Chain> {
             }
             states[i] = VisitState::Open;
             stack.push((i, true));
-            // Siblings are not `Open` while they wait on the stack, so an `Open` node is always one that leads to itself.
+            // A node is `Open` only after it left the stack, so reaching an `Open` node again means a cycle.
             let waiting = next.into_iter().map(|id| (id.0 as usize, false));
             stack.extend(waiting.filter(|(i, _)| !matches!(states[*i], VisitState::Done { .. })));
         }
@@ -93,7 +93,7 @@ pub(super) fn mark_nulls(nodes: &mut [PlanNode]) -> Result<(), Chain> {
     Ok(())
 }
 
-/// Clears `null_absent` of each property that accepts null, possibly through alternatives at any depth.
+/// Clears `null_absent` of each property whose schema, or an alternative in it, accepts null.
 pub(super) fn keep_nulls(nodes: &mut [PlanNode]) {
     let takes_null: Vec<bool> = nodes.iter().map(|node| node.takes_null).collect();
     for node in nodes {

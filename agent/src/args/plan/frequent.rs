@@ -88,7 +88,7 @@ impl IntegerRange {
         if ends && length > 0 && is_in_range(length) { at + length } else { 0 }
     }
 
-    /// Returns the length of the integer at the start of `head`. Returns 0 if it may be out of range, or if no comma follows it.
+    /// Returns the length of the integer at the start of `head`. Returns 0 if the integer may be out of range, or if no comma follows.
     #[inline(always)]
     pub(crate) fn short_length(self, head: u64) -> usize {
         let length = leading_digits(head);
@@ -105,7 +105,7 @@ impl IntegerRange {
     }
 }
 
-/// Returns the length of the number at the start of `head`, the next eight bytes of the text. Returns 0 unless a comma in `head` follows.
+/// Returns the length of the number at the start of `head`, or 0 if no comma follows. `head` is the next eight bytes of the text.
 #[inline(always)]
 pub(crate) fn short_number(head: u64) -> usize {
     let length = leading_number(head);

@@ -83,8 +83,7 @@ struct SchemaResource {
 #[derive(Default)]
 struct Places {
     lone_references: bool,
-    /// Whether references have to be rewritten, because one is not a pointer from the root, or because an inner `$id` changes where
-    /// pointers start.
+    /// Whether references have to be rewritten, because one of them is not a pointer from the root.
     rewrite: bool,
     /// Pointers to the schemas with an `$id`, by URI.
     resources: HashMap<String, String>,
@@ -133,8 +132,8 @@ fn holds(keyword: &str, value: &Value) -> Holds {
 }
 
 impl Places {
-    /// Returns the resource of a schema: a new one if the schema has an `$id`, or else the resource `around` it. An `$id` is ignored if it
-    /// is a fragment (`#…`), or with `lone_references` next to a `$ref`.
+    /// Returns the resource of a schema: a new one for a schema with an `$id`, or else the resource `around` it. Ignores an `$id` such as
+    /// `#name` and, with `lone_references`, an `$id` next to a `$ref`.
     fn place(&self, map: &Map<String, Value>, pointer: &str, around: &SchemaResource) -> SchemaResource {
         let id = map.get("$id").and_then(Value::as_str);
         let beside_reference = self.lone_references && map.contains_key("$ref");
@@ -275,8 +274,7 @@ impl Places {
     }
 }
 
-/// Calls `visit` for each value in `map` that may be a schema. The arguments are the value, its pointer, and whether the value certainly
-/// is a schema.
+/// Calls `visit(value, pointer, is_schema)` for each value in `map` that may be a schema. `is_schema` is true if it certainly is one.
 fn each_below<'v>(
     map: &'v Map<String, Value>,
     pointer: &mut String,

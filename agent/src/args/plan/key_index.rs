@@ -10,7 +10,6 @@ pub(super) struct KeyIndex {
     places: Box<[KeyPlace]>,
 }
 
-/// An entry of the table: a name or an alias, or nothing.
 #[derive(Clone, Debug)]
 struct KeyPlace {
     ends: [u64; 2],
@@ -44,8 +43,8 @@ impl KeyIndex {
         KeyIndex { places }
     }
 
-    /// Returns the index of the property whose key is at this position of a JSON text, and the position after the colon. Also returns
-    /// `None` for known keys that are long, an alias, or written with escapes or blanks.
+    /// Returns the index of the property whose key is at this position of a JSON text, and the position after the colon. Does not find
+    /// long names, aliases, and keys with escapes or blanks.
     #[inline]
     pub(super) fn written_at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
         if text.get(at) != Some(&b'"') {
@@ -53,8 +52,8 @@ impl KeyIndex {
         }
         let start = at + 1;
         let head = word_at(text, start);
-        // The first quote may be escaped, and part of the key. The text before it then ends with a backslash, and matches no name in the
-        // table.
+        // The first quote may be an escaped one inside the key. The text before it then ends with a backslash, as no name in the table
+        // does.
         let (head, tail, length) = match before_bare_quote(head) {
             WORD => {
                 let more = before_bare_quote(word_at(text, start + WORD));

@@ -8,9 +8,9 @@ pub(super) type SchemaMap = Map<String, Value>;
 
 /// An internal keyword: the list of assertions that become `NodeCheck`s. Keywords of users cannot begin with a null character.
 pub(super) const CHECKS: &str = "\0checks";
-/// An internal keyword of an assertion: a schema that a value must also fit.
+/// An internal keyword inside of [`CHECKS`]: a schema that a value must also fit.
 pub(super) const ALSO: &str = "\0also";
-/// An internal keyword: properties that only `NodeCheck`s mention. They do not count as unknown keys.
+/// An internal keyword: names that only assertions such as `not` mention. They are not unknown keys.
 pub(super) const KNOWN: &str = "\0known";
 
 /// Keywords of older drafts that no current draft has. They are refused, because an author who uses them expects them to be checked.
@@ -64,8 +64,7 @@ pub(super) struct Keyword {
     restricted: Option<&'static str>,
     value: ValueForm,
     pub(super) merge: MergeRule,
-    /// Whether the keyword is refused in the schema of a Rust type, unless the keyword restricts nothing, or is a `not` that only lists
-    /// values.
+    /// Whether the keyword is usually refused in the schema of a Rust type.
     only_foreign: bool,
 }
 
@@ -98,7 +97,7 @@ pub(super) enum MergeRule {
     Entries,
     /// Always this flag, whatever the two values are.
     Fixed(bool),
-    /// The second value becomes a separate check. In the schema of a Rust type, two values are a conflict.
+    /// The second value becomes a separate check, or a conflict in the schema of a Rust type.
     Check,
     Conflict,
     /// The rule is in `merge_own`.
@@ -258,7 +257,7 @@ fn is_harmless(keyword: &str, value: &Value) -> bool {
     }
 }
 
-/// Returns whether a schema only lists values, as the schema under `not` lists the zero that `NonZero<i32>` excludes.
+/// Returns whether a schema only lists values, such as `{"const": 0}` in the `not` of `NonZero<i32>`.
 fn is_closed_set(value: &Value) -> bool {
     value
         .as_object()

@@ -15,8 +15,8 @@ fn conflict<T>(keyword: &str, reason: &str) -> Result<T, Conflict> {
     Err(Conflict { keyword: keyword.into(), reason: reason.into() })
 }
 
-/// Merges the outer schema `a` with `b`. Returns `None` if no value can fit both. Only if `foreign`, `additionalProperties: false` in one
-/// schema refuses properties of the other.
+/// Merges the outer schema `a` with `b`. Returns `None` if no value can fit both. If `foreign`, `additionalProperties: false` in one
+/// schema also refuses properties of the other.
 pub(super) fn merge(a: &SchemaMap, b: &SchemaMap, foreign: bool) -> Result<Option<SchemaMap>, Conflict> {
     let (mut a, mut b) = (Cow::Borrowed(a), Cow::Borrowed(b));
     let mut apart = Vec::new();
@@ -127,7 +127,7 @@ const NAMES: [&str; 2] = ["properties", "patternProperties"];
 const CLOSING: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
 const ITEMS: [&str; 3] = ["prefixItems", "items", "additionalItems"];
 
-/// Moves `keywords` to a new schema. The properties under the keywords `names` are copied to the new schema with any value, so that its
+/// Moves `keywords` to a new schema. The new schema also lists the properties of `names`, with any value, so that its
 /// `additionalProperties` does not apply to them.
 fn taken_out(schema: &mut Cow<'_, SchemaMap>, names: &[&str], keywords: &[&str]) -> SchemaMap {
     let mut out = SchemaMap::new();
@@ -191,8 +191,7 @@ fn closes_over(closed: &SchemaMap, other: &SchemaMap) -> bool {
     !open && more
 }
 
-/// Returns whether a merge would change the meaning of `items`. In each schema, `items` skips the `prefixItems` of this schema. After a
-/// merge, it would also skip the `prefixItems` of the other schema.
+/// Returns whether a merge would change the meaning of `items`: the `items` of one schema would also skip the `prefixItems` of the other.
 fn mixes_items(a: &SchemaMap, b: &SchemaMap) -> bool {
     let silent = |schema: &SchemaMap| !ITEMS.iter().any(|k| schema.contains_key(*k));
     let list = |schema: &SchemaMap| {

@@ -84,7 +84,7 @@ pub(crate) struct Graph {
     pub(crate) any_array: ArraySpec,
     pub(crate) options: PlanOptions,
     pub(crate) foreign: bool,
-    /// The validator of the keywords that the nodes do not model, if the schema has such keywords.
+    /// The validator for keywords that nodes cannot check, if the schema has such keywords.
     pub(crate) whole: Option<Whole>,
     schema: Value,
     /// The schema that schemars generated, if the plan was made from a type.
@@ -119,8 +119,8 @@ impl Graph {
         }
     }
 
-    /// Returns the spelling by which a key is compared with the other keys of an object. Only the schemas of Rust types have maps with
-    /// integer keys, in which `01` is the same key as `1`.
+    /// Returns the key in the form in which it is compared with the object's other keys. In a map with integer keys, which only Rust types
+    /// have, `01` is the same key as `1`.
     pub(crate) fn identity<'k>(&self, object: &ObjectSpec, key: &'k str) -> Cow<'k, str> {
         if self.foreign { Cow::Borrowed(key) } else { object.one_spelling(key) }
     }
@@ -137,7 +137,6 @@ impl Graph {
         self.kind(id).children()
     }
 
-    /// Returns the root, without the checks around it, if it is an object.
     pub(crate) fn root_object(&self) -> Option<&ObjectSpec> {
         match self.kind(self.unchecked(self.root)) {
             NodeKind::Object(object) => Some(object),
@@ -203,15 +202,14 @@ impl Plan {
     /// lists other words for the variant, and `x-other` (`true`) marks the variant for all words that name no other variant. The derive of
     /// `ToolArgs` writes `x-aliases` and `x-other` for serde's `alias` and `other`, and more extensions for internal use.
     ///
-    /// # Errors
-    /// Returns [`SchemaError`] if the type is not an object, if two of its fields or variants have the same name, if its schema has an
-    /// assertion that cannot be checked or a keyword with an invalid value, if serde would buffer a 128-bit integer, or if the schema is
-    /// too large.
+    /// # Errors Returns [`SchemaError`] if the type is not an object, or if two of its fields or variants have the same name. Also returns
+    /// it if the schema is too large, has an invalid keyword or an assertion that cannot be checked, or has a 128-bit integer that serde
+    /// would buffer, as in an untagged enum.
     pub fn for_type<T: JsonSchema + ?Sized>(name: &str, options: PlanOptions) -> Result<Plan, SchemaError> {
         Plan::of_type(name, schema_of::<T>(), options)
     }
 
-    /// Creates the plan of a tool. Removes the description in the schema if `description` repeats it, or if the type itself is the tool
+    /// Creates the plan of a tool. Removes the description of `schema` if `description` contains it, and always for a struct tool
     /// (`is_type`).
     #[cfg(feature = "macros")]
     pub(crate) fn for_tool(

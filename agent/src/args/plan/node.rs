@@ -55,7 +55,7 @@ pub(crate) enum NodeKind {
     Array(ArraySpec),
     Object(ObjectSpec),
     Nullable(NodeId),
-    /// An internally or adjacently tagged enum. `tag` is a required property with a distinct constant in each variant.
+    /// An internally or adjacently tagged enum. Each variant requires the property `tag`, with a constant of its own.
     Tagged {
         tag: String,
         variants: Vec<(String, NodeId)>,
@@ -111,7 +111,7 @@ impl NodeCheck {
         }
     }
 
-    /// Returns whether the check may pass because a value does not fit a node, as with `not`.
+    /// Returns whether the check may pass because a value does not fit, as with `not`.
     pub(crate) fn may_turn(&self) -> bool {
         matches!(self, NodeCheck::Not { .. } | NodeCheck::If { .. } | NodeCheck::Contains { .. })
     }
@@ -161,8 +161,8 @@ pub(crate) struct NumSpec {
     pub(crate) single: bool,
     /// Whether every finite number is accepted.
     pub(crate) is_open: bool,
-    /// Absolute value up to which the type represents every whole number exactly; `u64::MAX` for JSON values, which represent all
-    /// integers of 64 bits.
+    /// The type represents every whole number up to this absolute value exactly: 2^24 for `f32`, 2^53 for `f64`, and `u64::MAX` for JSON
+    /// values.
     pub(crate) exact: u64,
 }
 
@@ -203,9 +203,9 @@ pub(crate) struct StrSpec {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormatRule {
-    /// The format is not checked. There is none, or the schema does not come from a Rust type, so the format is only an annotation.
+    /// There is no format, or it is only an annotation, because the schema does not come from a Rust type.
     Shown,
-    /// The format comes from a Rust type. A text is refused only if no Rust type with this format can parse the text.
+    /// The format comes from a Rust type. Several types share a format, so only a text that none of them can parse is refused.
     OfType,
     /// The format is checked as JSON Schema defines it, because an attribute demands this.
     Demanded,
@@ -247,7 +247,7 @@ impl Pattern {
         self.regex.as_str()
     }
 
-    /// Returns whether this is a pattern of digits by which schemars describes the integer keys of a map.
+    /// Returns whether schemars writes this pattern for maps with integer keys.
     pub(crate) fn is_integer_key(&self) -> bool {
         matches!(self.source.as_str(), r"^\d+$" | r"^-?\d+$")
     }
@@ -295,9 +295,9 @@ impl ArraySpec {
 #[derive(Debug)]
 pub(crate) struct ObjectSpec {
     pub(crate) props: Vec<Prop>,
-    /// The names of the properties, in the form that suggestions for unknown keys compare.
+    /// The names of the properties, prepared for comparison with an unknown key.
     pub(super) spellings: Spellings,
-    /// An index of all names and aliases; `None` for at most `SCAN` properties, and for the variants of an externally tagged enum.
+    /// An index of all names and aliases. `None` for an object with at most `SCAN` properties, or with the variants of an enum.
     pub(super) index: Option<KeyIndex>,
     pub(crate) patterns: Vec<(Pattern, NodeId)>,
     pub(crate) rest: AdditionalProperties,
@@ -305,7 +305,7 @@ pub(crate) struct ObjectSpec {
     pub(super) required: u64,
     pub(crate) min: u64,
     pub(crate) max: u64,
-    /// Whether an object with all properties in `required` is complete: there are at most 64 properties, and no limits on the number of
+    /// Whether only `required` decides that an object is complete: there are at most 64 properties, and no limits on the number of
     /// entries.
     pub(super) is_complete_with_required: bool,
 }
@@ -332,7 +332,7 @@ pub(crate) struct Prop {
     pub(crate) aliases: Vec<String>,
     pub(crate) notes: Notes,
     pub(crate) secret: bool,
-    /// Whether null means absent, because the property is optional and does not accept null. Serde does not get a key with such a null.
+    /// Whether null is read as an absent key, because the property is optional and does not accept null.
     pub(crate) null_absent: bool,
     /// The name of the Rust field. A check of the application may report the property by this name.
     pub(crate) field: Option<String>,
@@ -396,15 +396,15 @@ impl ObjectSpec {
         self.min <= count && count <= self.max
     }
 
-    /// Returns whether an object certainly has all required properties and an accepted number of entries; `false` decides nothing. `first`
-    /// is a bit set: which of the first 64 properties the object has.
+    /// Returns `true` only for an object with all required properties and an accepted number of entries, and `false` if this is uncertain.
+    /// Bit `i` of `first` is set if the object has property `i`.
     #[inline]
     pub(crate) fn is_complete_with(&self, first: u64) -> bool {
         first & self.required == self.required && self.is_complete_with_required
     }
 
-    /// Returns whether an object has all required properties and an accepted number of entries. Bit `i` of `first` stands for property
-    /// `i`. The object has no other keys.
+    /// Returns whether an object with exactly the properties in the bit set `first` has all required properties, and an accepted number of
+    /// entries.
     pub(crate) fn is_complete_of(&self, first: u64) -> bool {
         first & self.required == self.required
             && self.takes_length(first.count_ones().into())
@@ -415,7 +415,7 @@ impl ObjectSpec {
     /// `index`).
     pub(super) const SCAN: usize = 8;
 
-    /// Returns the names of the properties whose index passes `is_wanted`, with the spellings that suggestions compare.
+    /// Returns the names of the properties with a wanted index, each with its spelling for suggestions.
     pub(crate) fn names<'o, F: Fn(usize) -> bool + Clone + 'o>(
         &'o self,
         is_wanted: F,

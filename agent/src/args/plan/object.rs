@@ -32,8 +32,7 @@ impl Compiler<'_> {
             Some(Value::Bool(false)) => AdditionalProperties::Denied,
             None if closed => AdditionalProperties::Denied,
             None if !patterns.is_empty() && !self.foreign => AdditionalProperties::Denied,
-            // A schema without `properties` accepts any key. Only in the schema of a Rust type, it is a struct without fields, so the
-            // option for unknown keys applies.
+            // A schema without `properties` accepts any key, unless it was generated for a Rust type: there it is a struct without fields.
             None if any && patterns.is_empty() => AdditionalProperties::Schema(self.push(NodeKind::Any)),
             None if self.rules.is_check() || known(map).is_none() => {
                 AdditionalProperties::Schema(self.push(NodeKind::Any))
@@ -43,7 +42,7 @@ impl Compiler<'_> {
                 AdditionalProperties::Schema(self.below(&["additionalProperties"], below, schema)?)
             }
         };
-        // A name that only a check such as `if` mentions becomes an optional property, so that the key is known.
+        // A name in a check such as `if` also becomes an optional property, so that the key is known.
         let known = known(map).filter(|_| rest == AdditionalProperties::Unspecified).unwrap_or_default();
         let known = known.into_iter().filter(|name| !required.contains(name)).map(|name| (name, false));
         // A name in `required` that is not a property is still required, so it becomes a property, too.
@@ -155,7 +154,7 @@ impl Compiler<'_> {
         if !self.foreign && !takes_null && notes.get("default").is_some_and(Value::is_null) {
             notes.remove("default");
         }
-        // The description of a parameter does not replace the descriptions of its type's variants, because a model needs both.
+        // The descriptions of the variants are added to the parameter's own description, because a model needs both.
         if let (Some(Value::String(own)), Some(variants)) =
             (notes.get_mut("description"), self.variant_docs.get(&node))
             && !own.ends_with(variants.as_str())

@@ -3,8 +3,8 @@
 use super::keywords::{SchemaMap, restricts};
 use serde_json::{Value, json};
 
-/// Removes the `unevaluatedProperties` that schemars writes for unions, because the compiler itself closes merged objects. Restores the
-/// `oneOf` of an enum from `x-variants`. The macros replace it by an `enum`, because schemars drops a `oneOf` from the keys of a map.
+/// Removes `unevaluatedProperties`, because the compiler itself closes merged objects. Restores the `oneOf` of an enum from `x-variants`.
+/// The macros moved it there, because schemars drops a `oneOf` from the keys of a map.
 pub(super) fn prepare(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -37,11 +37,10 @@ pub(super) fn prepare(schema: &mut Value) {
 
 /// An internal keyword: the aliases of a variant.
 const WORD_ALIASES: &str = "\0aliases";
-/// An internal keyword of an enum's catch-all variant (serde's `other`).
+/// An internal keyword: the variant has `#[serde(other)]`.
 const OTHER_WORDS: &str = "\0other";
 
-/// Moves the settings `x-aliases` and `x-other` of a variant to the schema that contains its name: the schema of the tag, or of the value
-/// under the only key, or of the variant itself.
+/// Moves `x-aliases` and `x-other` to the schema that has the variant's name: the tag, the only property, or the variant itself.
 fn place_settings(variant: &mut Value) {
     let Some(variant) = variant.as_object_mut() else { return };
     let (aliases, other) = (variant.shift_remove("x-aliases"), variant.shift_remove("x-other"));
@@ -61,7 +60,7 @@ fn place_settings(variant: &mut Value) {
         None => &mut *variant,
     };
     if !is_tagged && single_entry(named).is_some() {
-        // The variant is a property here, so its aliases become aliases of the property.
+        // The name of this variant is a key, so the aliases become aliases of the property.
         let payload =
             named.get_mut("properties").and_then(Value::as_object_mut).and_then(|p| p.values_mut().next());
         if let (Some(payload), Some(aliases)) = (payload, aliases) {
@@ -90,8 +89,7 @@ pub(super) fn is_other(named: &SchemaMap) -> bool {
     named.contains_key(OTHER_WORDS)
 }
 
-/// Returns the name and the schema of the only property of a closed object, if the property is required. An externally tagged variant has
-/// this form.
+/// Returns the name and the schema of the only property, as in `{"Circle": {…}}`, if the object requires it and allows no other.
 pub(super) fn single_entry(schema: &SchemaMap) -> Option<(&str, &Value)> {
     let modelled = |k: &String| {
         !restricts(k) || matches!(k.as_str(), "type" | "properties" | "required" | "additionalProperties")

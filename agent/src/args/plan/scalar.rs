@@ -146,7 +146,7 @@ impl Compiler<'_> {
         Ok(id)
     }
 
-    /// Adds the aliases of an enum's variant. With the catch-all variant (serde's `other`), the enum accepts any string.
+    /// Adds the aliases of a variant to its enum. With serde's `other`, the enum accepts any string.
     fn spell(&mut self, id: NodeId, map: &SchemaMap) {
         let aliases: Vec<&str> = aliases_of(map).collect();
         if let NodeKind::Enum(words) = self.kind_mut(id) {
@@ -184,8 +184,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// Compiles `enum` or `const` with other restrictions. Restrictions of strings and numbers, such as `maxLength`, filter the members.
-    /// Other restrictions become checks. In the schema of a Rust type, they are refused.
+    /// Compiles `enum` or `const` next to other restrictions. Those of strings and numbers, such as `maxLength`, only remove members. All
+    /// others are checked on their own, but refused in the schema of a Rust type.
     fn restricted_set(&mut self, keyword: &str, members: &[Value], map: &SchemaMap) -> CompileResult<NodeId> {
         let other = |k: &&String| restricts_more(k) && !matches!(type_of(k), Some("string" | "number"));
         if let Some(keyword) = map.keys().find(other) {
@@ -212,7 +212,7 @@ impl Compiler<'_> {
         Ok(self.set(kept))
     }
 
-    /// Compiles a schema to test the members of an `enum`. The node itself is replaced by one that accepts no value.
+    /// Compiles a schema that only tests the members of an `enum`. In the graph, an unused node takes its place.
     fn detached(&mut self, name: &str, map: &SchemaMap) -> CompileResult<NodeKind> {
         let id = self.typed(name, map)?;
         Ok(std::mem::replace(&mut self.nodes[id.0 as usize].kind, NodeKind::Never))
@@ -256,7 +256,7 @@ fn fits_type(member: &Value, types: Option<&Value>) -> bool {
 /// multiples of this integer.
 fn whole_multiple(unit: f64) -> i128 {
     let Some((digits, power)) = decimal(unit) else { return i128::MAX };
-    // `unit` is `digits / 10^-power`. The result is the numerator of this fraction in lowest terms.
+    // `unit` is a fraction of `digits` and a power of ten. The result is the numerator of the reduced fraction.
     let scale = |by: i32| u32::try_from(by).ok().and_then(|by| 10i128.checked_pow(by));
     if power >= 0 {
         // A result beyond 128 bits becomes `i128::MAX`. In both cases, 0 is the only multiple that fits in 64 bits.

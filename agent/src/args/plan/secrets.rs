@@ -96,7 +96,7 @@ pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
         }
     }
     let mut out = Vec::new();
-    // If the arguments are a single scalar, it may be a secret. If they are a list, the caller decides about its scalars.
+    // A single scalar in place of the arguments may be a secret. The scalars of a list are left to the caller.
     let stance = if value.is_array() { Stance::Show } else { Stance::Enter };
     leaves(value, stance, &SecretNames::of(graph), &mut out);
     out
@@ -126,7 +126,7 @@ enum Stance {
     Hide,
 }
 
-/// The names of parameters and of variants with a payload, grouped by whether their values may be shown.
+/// The names of parameters and variants, grouped by whether their values may be shown.
 struct SecretNames<'g> {
     known: HashSet<&'g str>,
     /// The names of parameters that contain secrets.

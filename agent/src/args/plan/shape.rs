@@ -27,9 +27,8 @@ impl Graph {
         first.filter(|_| found.next().is_none())
     }
 
-    /// Guesses the place of a key that an object does not accept: a property of the object (`None` for the object itself), and the key
-    /// there. `args.path` and `args/path` mean the field `path` of the property `args`, or else the property `path`. Any other key belongs
-    /// to the only property that has a field of this name.
+    /// Guesses where an unknown key of an object belongs: the property (`None` for the object itself), and the key there. `args.path` and
+    /// `args/path` mean the field `path` of `args`, or else the property `path`. Any other key must be a field of exactly one property.
     pub(crate) fn home<'g>(
         &'g self,
         object: &'g ObjectSpec,
@@ -56,7 +55,7 @@ impl Graph {
         }
     }
 
-    /// Returns whether `{key: value}` may be a wrapper around a value that the node accepts. The node itself must not accept the key.
+    /// Returns whether `{key: …}` may be an unneeded wrapper around a value of the node. The node itself must not accept the key.
     pub(crate) fn takes_alone(&self, id: NodeId, key: &str) -> bool {
         match self.kind(self.non_null(id)) {
             NodeKind::Any | NodeKind::Never | NodeKind::Null | NodeKind::External(_) => false,
@@ -72,7 +71,7 @@ impl Graph {
         }
     }
 
-    /// Returns whether the node accepts no list, so that a list of one item may be a wrapper around a value.
+    /// Returns whether a list such as `[5]` may be read as `5`, because the node accepts no list.
     pub(crate) fn takes_no_list(&self, id: NodeId) -> bool {
         match self.kind(id) {
             NodeKind::Any | NodeKind::Never | NodeKind::Null | NodeKind::Const(_) | NodeKind::Array(_) => {
@@ -82,7 +81,7 @@ impl Graph {
         }
     }
 
-    /// Returns the key if the node accepts it as a string: as a member of an `enum`, or as a unit variant.
+    /// Returns the key if it is also a value of the node: a member of an `enum`, or a unit variant.
     pub(crate) fn word<'k>(&self, id: NodeId, key: &'k str) -> Option<&'k str> {
         let is_word = match self.kind(self.unchecked(id)) {
             NodeKind::Enum(words) => words.names().any(|word| word == key),
@@ -92,7 +91,7 @@ impl Graph {
         is_word.then_some(key)
     }
 
-    /// Returns whether a key is a member of an `enum` or the name of a variant, as in `{"Newest": {}}`. A list has the words of its items.
+    /// Returns whether a key is a member of an `enum` or the name of a variant, as in `{"Newest": {}}`. For a list, the items decide.
     pub(crate) fn names_word(&self, id: NodeId, key: &str) -> bool {
         match self.kind(self.unchecked(id)) {
             NodeKind::Array(array) => array.items.is_some_and(|item| self.is_word(item, key)),

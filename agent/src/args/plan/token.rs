@@ -1,4 +1,4 @@
-//! Compares names with JSON text in a few instructions. A word has eight bytes of the text.
+//! Compares names with JSON text by words of eight bytes.
 #![expect(clippy::inline_always, reason = "a few instructions")]
 
 use serde_json::Value;
@@ -9,7 +9,6 @@ pub(crate) struct NameToken {
     /// A comma, followed by the token.
     text: Box<str>,
     head: TokenHead,
-    /// The first bytes of `text`.
     after_comma: TokenHead,
     /// The last eight bytes of the token; 0 if the token has fewer.
     tail: u64,
@@ -76,7 +75,7 @@ impl NameToken {
         if self.after_comma.is_in(word_at(text, at)) { self.end_at(at + self.text.len(), text) } else { None }
     }
 
-    /// Returns `end` if the rest of the token matches, too. The caller has compared the first bytes: seven or more, or the whole token.
+    /// Compares the rest of the token, and returns `end` if it matches. The caller has already compared the first seven bytes.
     #[inline(always)]
     fn end_at(&self, end: usize, text: &[u8]) -> Option<usize> {
         if self.text.len() <= WORD {
@@ -156,7 +155,7 @@ pub(crate) fn before_special(word: u64) -> usize {
     before_mark((control | quote_or_escape(word)) & HIGH)
 }
 
-/// Marks each quote and each escape in a word with the highest bit of its byte. Marks above the lowest mark may be wrong.
+/// Sets the highest bit of each byte that is a quote or a backslash. Of these bits, only the lowest is reliable.
 #[inline(always)]
 fn quote_or_escape(word: u64) -> u64 {
     const QUOTES: u64 = u64::from_le_bytes([b'"'; WORD]);

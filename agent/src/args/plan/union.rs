@@ -25,7 +25,7 @@ impl Compiler<'_> {
     ) -> CompileResult<NodeId> {
         let (mut nulls, mut others): (Vec<Value>, Vec<Value>) = alternatives.into_iter().partition(is_null);
         if exclusive && !nulls.is_empty() && (nulls.len() > 1 || self.any_takes_null(&others)?) {
-            // Null must not fit two alternatives, so null stays an ordinary alternative.
+            // A `oneOf` refuses null if two alternatives accept it, so null stays an alternative.
             others.append(&mut nulls);
         }
         let id = match others.len() {
@@ -37,7 +37,6 @@ impl Compiler<'_> {
             }
             1 => self.schema(&others.remove(0))?,
             _ => {
-                // The rules for list items are only for plain strings, not for alternatives.
                 let before = self.rules;
                 self.rules = before.not_item();
                 let id = self.choice(&others, exclusive, keyword, described)?;
@@ -129,8 +128,8 @@ impl Compiler<'_> {
         Ok(nodes)
     }
 
-    /// Compiles alternatives that are all sets of strings, or returns `None`. schemars writes a unit enum whose variants have docs as
-    /// alternatives of one constant each.
+    /// Compiles alternatives that only list strings, such as the one `const` for each variant that schemars writes for a documented unit
+    /// enum. Returns `None` for other alternatives.
     fn unit_enum(
         &mut self,
         alternatives: &[SchemaMap],
@@ -221,7 +220,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Returns whether an alternative is an enum with one variant. An enum that is flattened into a struct does not count.
+/// Returns whether an alternative is an enum with one variant, and not a struct into which such an enum is flattened.
 fn is_enum_of_one(alternative: &Value) -> bool {
     let variant = object(alternative);
     words(variant).is_some()
@@ -236,7 +235,7 @@ fn object(value: &Value) -> &SchemaMap {
     value.as_object().unwrap_or(&EMPTY)
 }
 
-/// Returns the words of `set`, with aliases. A catch-all variant (serde's `other`) is not a word: it makes the set accept any string.
+/// Returns the words of `set` with their aliases, without the variant `#[serde(other)]`, which accepts any string.
 fn spelled(alternatives: &[SchemaMap], set: Vec<String>) -> Words {
     let is_open = alternatives.iter().any(is_other);
     let hidden: HashSet<String> =
@@ -262,7 +261,7 @@ fn words(schema: &SchemaMap) -> Option<Vec<String>> {
     }
 }
 
-/// Returns the words of all sets without repetitions. If `exclusive`, returns only words that are in exactly one set.
+/// Returns each word of the sets once. With `exclusive`, leaves out words that are in several sets.
 fn together(sets: &[Vec<String>], exclusive: bool) -> Vec<String> {
     let mut owners: HashMap<&str, usize> = HashMap::new();
     for set in sets {

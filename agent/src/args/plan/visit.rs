@@ -75,8 +75,7 @@ impl NodeKind {
         out
     }
 
-    /// Returns the nodes that may describe the same value: the branches or variants, or the node that this kind extends, for example by
-    /// null.
+    /// Returns the branches of a union, the variants of a tagged type, or the inner node, for example of a `Nullable`.
     #[inline]
     pub(crate) fn alternatives(&self) -> impl Iterator<Item = NodeId> {
         let (branches, variants, one): (&[NodeId], &[(String, NodeId)], _) = match self {
@@ -115,8 +114,8 @@ impl NodeKind {
 }
 
 impl PlanNode {
-    /// Returns the alternative of this node for a value. Among tagged variants, the tag that `text_of` reads from the value decides.
-    /// Returns `None` for a union, or if no alternative has the tag.
+    /// Returns the node inside this node that describes a value. For a tagged enum, this is the variant whose tag `text_of` reads. Returns
+    /// `None` for a union, or if there is no such node.
     pub(crate) fn referred<'v>(&self, text_of: impl FnOnce(&str) -> Option<Cow<'v, str>>) -> Option<NodeId> {
         match &self.kind {
             NodeKind::Tagged { tag, variants, names } => {

@@ -36,7 +36,7 @@ impl Whole {
         }
         let own = issues.len();
         for issue in self.issues(sent, IssueLimit::Unmodelled) {
-            // The plan already has an issue at the same path, or a wrong type above it.
+            // The plan has already reported this path, or a wrong type above it.
             let known = |told: &Issue| {
                 issue.path.strip_prefix(&told.path).is_some_and(|rest| {
                     rest.is_empty() || rest.starts_with('/') && told.code == IssueCode::Type
@@ -91,12 +91,12 @@ mod full {
         document: Value,
         /// Pointers to the possible targets of dynamic references, by the name of the dynamic anchor.
         dynamic: HashMap<String, Vec<String>>,
-        /// The keywords that the plan does not model.
+        /// The keywords that only this validator checks.
         keywords: Vec<&'static str>,
     }
 
     impl WholeValidator {
-        /// Creates the validator of a schema. In `document`, all references are pointers from the root.
+        /// Creates a validator. `document` is `schema` with all references as pointers from the root.
         pub(in crate::args::plan) fn new(
             schema: &Value,
             document: &Value,
@@ -145,8 +145,7 @@ mod full {
             &self.keywords
         }
 
-        /// Returns the selected issues of a value, at most `MAX_ISSUES`, with paths that start at the value. If the check would take too
-        /// long, returns a single issue that says so.
+        /// Returns the selected issues of a value, at most `MAX_ISSUES`. If the check would take too long, returns one issue that says so.
         pub(crate) fn issues(&self, value: &Value, asked: IssueLimit) -> Vec<Issue> {
             if !self.is_cheap(value) {
                 let words = "takes too long to check: send something simpler";
@@ -172,7 +171,7 @@ mod full {
         /// Returns whether a validation stays within `MAX_STEPS` and `MAX_NESTING`. Counts every schema that the validator could apply.
         fn is_cheap(&self, value: &Value) -> bool {
             let mut open = vec![(&self.document, value, 0usize)];
-            // The validator applies the target of a reference only once to a value, so the target is counted once.
+            // The validator applies the target of a reference to a value only once.
             let mut seen = HashSet::new();
             let mut steps = 0;
             while let Some((schema, value, depth)) = open.pop() {
@@ -233,8 +232,7 @@ mod full {
                 }
                 ("allOf" | "anyOf" | "oneOf", Value::Array(parts), _) => {
                     open.extend(parts.iter().map(|part| (part, value, depth)));
-                    // The validator applies the alternatives of `anyOf` and `oneOf` twice: first to find out whether one fits, then to
-                    // report why none does.
+                    // `anyOf` and `oneOf` count twice: if no alternative fits, the validator applies all of them again to report why.
                     if keyword != "allOf" {
                         open.extend(parts.iter().map(|part| (part, value, depth)));
                     }

@@ -47,8 +47,7 @@ impl Plan {
         })
     }
 
-    /// Returns whether a top-level parameter is required, in any variant if the root is an enum. Returns `None` if there is no such
-    /// parameter.
+    /// Returns whether a top-level parameter is required (by any variant of an enum). Returns `None` if it does not exist.
     pub(crate) fn requires(&self, name: &str) -> Option<bool> {
         let objects = self.graph.objects(self.graph.root);
         let all = objects.into_iter().filter_map(|object| object.props.iter().find(|prop| prop.name == name));
@@ -104,7 +103,7 @@ fn take_out_of(
     Ok(was_there)
 }
 
-/// Forbids all keys in an object without properties, unless its schema says otherwise or the options keep unknown keys.
+/// Forbids all keys if `properties` is empty, unless the schema says otherwise or the options keep unknown keys.
 fn close_empty(schema: &mut Value, options: PlanOptions) {
     let Value::Object(root) = schema else { return };
     let lists_none = root.get("properties").and_then(Value::as_object).is_some_and(Map::is_empty);

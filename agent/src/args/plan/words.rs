@@ -12,8 +12,7 @@ use std::{collections::HashMap, collections::HashSet, sync::OnceLock};
 pub(crate) struct Folds(OnceLock<HashMap<String, Option<usize>>>);
 
 impl Folds {
-    /// Returns the index of the word with the folded spelling `folded`, or `None` if no word or more than one has it. `spellings` must be
-    /// the same in every call.
+    /// Returns the index of the only word whose folded spelling is `folded`. `spellings` must be the same in every call.
     pub(crate) fn find<'a>(
         &self,
         spellings: impl Iterator<Item = (&'a str, usize)>,
@@ -94,8 +93,8 @@ impl Words {
         self.tokens.iter().find_map(|token| token.end_after(head, text, at))
     }
 
-    /// Returns the word with the name or alias `text`. With `FOLD_ENUM`, case and separators are ignored if only one word then matches. An
-    /// open set returns any other text unchanged.
+    /// Returns the word whose name or alias is `text`. With `FOLD_ENUM`, case and separators are ignored, unless several words then match.
+    /// An open set accepts any other text.
     #[inline]
     pub(crate) fn pick<'a>(&'a self, text: &'a str, rules: Rules) -> Option<PickedWord<'a>> {
         let exact = |word| Some(PickedWord { word, is_coerced: false });
@@ -138,8 +137,8 @@ pub(crate) struct VariantNames {
 #[derive(Debug)]
 pub(crate) struct FirstTag {
     pub(crate) key: NameToken,
-    /// The name of each variant, its node, and the index of its tag property. Variants that are not objects, or whose tag does not accept
-    /// the name, are left out.
+    /// The name, the node and the position of the tag property of each variant that is an object. A variant whose tag refuses the name is
+    /// left out.
     pub(crate) variants: Box<[(NameToken, NodeId, usize)]>,
 }
 

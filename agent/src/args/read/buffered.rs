@@ -14,7 +14,7 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAcces
 use serde_json::{Value, value::RawValue};
 use std::{borrow::Cow, fmt};
 
-/// Maximum depth of repeated readings. A value has at most 127 levels. A level is usually read again at most twice: to choose an
+/// Maximum nesting of repeated readings. A value has at most 127 levels, and a level is usually read again at most twice: to choose an
 /// alternative, and to read an object.
 pub(super) const MAX_AGAIN: u32 = 260;
 
@@ -30,7 +30,7 @@ pub(super) enum Ahead<'de, 'c> {
 }
 
 impl<'de, 'c, D: Deserializer<'de>> PlanDe<'c, D> {
-    /// Reads the text of a value, and decides how to read the value. Only for types that ask serde for a scalar or for any value.
+    /// Decides by the text of a value how to read the value. Used for types that ask serde for a scalar or for any value.
     #[inline(never)]
     pub(super) fn look_ahead(self) -> Result<Ahead<'de, 'c>, D::Error> {
         let PlanDe { de, at } = self;
@@ -46,7 +46,7 @@ impl<'de, 'c, D: Deserializer<'de>> PlanDe<'c, D> {
                 return Ok(coerced.map_or(Ahead::AsIs(text), Ahead::Scalar));
             }
             NodeKind::External(external) if text.starts_with('"') => {
-                // The type did not request an enum. It is, for example, a `Value`, or serde's buffer for an untagged enum.
+                // The type is no enum for serde. It is, for example, a `Value`, or serde's buffer for an untagged enum.
                 let name: String = serde_json::from_str(text).map_err(nested)?;
                 let Some(unit) = external.units.pick(&name, node.rules) else {
                     return Err(refused("variant"));
@@ -68,7 +68,7 @@ impl<'de, 'c, D: Deserializer<'de>> PlanDe<'c, D> {
 }
 
 impl<'c> Context<'c> {
-    /// Returns the schema node by which a value with this text is read, or an error if the schema refuses the value.
+    /// Returns the schema node for reading a value, chosen by its text. Fails if the schema refuses the value.
     pub(in crate::args) fn look_ahead(
         &self,
         at: &ValuePosition<'c>,
@@ -113,8 +113,7 @@ fn coerced(at: &ValuePosition<'_>, text: &str) -> Option<Vec<Value>> {
     }
 }
 
-/// Returns the member of an `enum` or `const` to which a value is coerced, or `None` if the value is read unchanged. Fails if the value is
-/// not a member.
+/// Coerces a value to a member of an `enum` or `const`. Returns `None` if the value needs no coercion. Fails if there is no such member.
 fn constant<'de>(
     at: &ValuePosition<'_>,
     members: &[Value],
@@ -143,8 +142,8 @@ fn constant<'de>(
     }
 }
 
-/// Returns the member that equals the sent value, possibly after coercion. Also returns the sent value. Fails if there is no such member,
-/// or if an object in the sent value repeats a key.
+/// Finds the member that equals the sent value, possibly after coercion. Returns the member and the value. Fails if there is no such
+/// member, or if an object in the value repeats a key.
 fn member<'v>(
     members: &'v [Value],
     text: &str,

@@ -12,7 +12,7 @@ use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
-    /// Reads a scalar. A float that has lost digits is recorded for a number, and refused for an integer or a text.
+    /// Reads a scalar. If a float loses digits, a number node records this, and an integer or text node refuses it.
     #[cold]
     pub(super) fn carefully(self, hint: Hint) -> Result<Scalar<'de>, D::Error> {
         let PlanDe { de, at } = self;
@@ -58,7 +58,7 @@ fn note_rounded(at: &ValuePosition<'_>, doc: &Doc<'_>) {
             }
         }
         Shape::Number => {
-            // Compares the digits with the float that `serde_json` reads, because that float is not always the nearest to the digits.
+            // The float that `serde_json` reads is not always the nearest to the digits, so they are compared.
             if let serde_json::Value::Number(number) = doc.to_value()
                 && number.is_f64()
                 && let Some(float) = number.as_f64()

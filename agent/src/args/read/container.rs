@@ -1,5 +1,5 @@
-//! Reads values for types that ask for an object or a list. These types need no code for scalars, which would be most of the code that
-//! each struct of a user adds to a release build (`benches/build-time.sh`).
+//! Reads values for types that ask for an object or a list. The code for scalars is elsewhere, so that each struct of a user adds less
+//! code to a release build (`benches/build-time.sh`).
 
 use super::buffered::{MAX_AGAIN, is_set};
 use super::context::{list, nested, refused, text_reader};
@@ -46,15 +46,13 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     }
 }
 
-/// Returns whether a value can be read as an object without looking at its text. `NodeKind::Any` has no reader of its own, because each
-/// `Deserialize` type would then be compiled twice.
+/// Returns whether a value can be read as an object without looking at its text.
 #[inline]
 fn takes_object(at: &ValuePosition<'_>) -> bool {
     matches!(at.node.kind, NodeKind::Any) || ObjectNode::of(at).is_some()
 }
 
-/// Returns whether a value can be read item by item. The text of a list with `uniqueItems` is first searched for repeated items, unless
-/// reading `is_silent`.
+/// Returns whether a list can be read item by item. With `uniqueItems`, the text of the list is first searched for repeated items.
 #[inline]
 fn takes_list(at: &ValuePosition<'_>) -> bool {
     list(at).is_some_and(|array| !array.unique || at.cx.is_silent())
@@ -76,8 +74,8 @@ impl ValueAgain<'_, '_> {
     }
 }
 
-/// Finds the schema node for a value: follows unions to the branch that fits, until `is_found` accepts a node. The caller reads the
-/// returned text again, and then calls `ValueAgain::end`.
+/// Follows unions to the branch that fits a value, until `is_found` accepts the node. The caller reads the returned text again, and then
+/// calls `ValueAgain::end`.
 #[inline(never)]
 fn ahead_to<'de, 'c, D: Deserializer<'de>>(
     PlanDe { de, at }: PlanDe<'c, D>,
@@ -106,7 +104,7 @@ fn ahead_to<'de, 'c, D: Deserializer<'de>>(
     Ok(ValueAgain { at: along, text: raw.get(), again })
 }
 
-/// Finds a schema node for lists with [`ahead_to`]. If the node has `uniqueItems`, also refuses repeated items.
+/// Follows unions to a list, like [`ahead_to`]. Refuses repeated items if the list has `uniqueItems`.
 #[inline(never)]
 fn ahead_to_list<'de, 'c, D: Deserializer<'de>>(de: PlanDe<'c, D>) -> Result<ValueAgain<'de, 'c>, D::Error> {
     let found = ahead_to(de, |at| list(at).is_some())?;

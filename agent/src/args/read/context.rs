@@ -116,8 +116,7 @@ impl<'c> ValuePosition<'c> {
     }
 }
 
-/// Examines a whole value before it is read, for example to choose the branch of a union. Each `value` must be a slice of the text that is
-/// read.
+/// Examines a whole value ahead of the reader, for example to choose the branch of a union. `value` must be a slice of the reader's text.
 pub(crate) trait ValueJudge {
     /// Returns the branch of a union that fits the value, or `None` if none does. `is_root` is true for the arguments as a whole. If
     /// `is_silent` is true, `uniqueItems` is ignored.
@@ -136,8 +135,8 @@ enum Purpose {
     Exact,
     /// Coerces values, but records nothing, runs no checks, and ignores `uniqueItems`.
     Silent,
-    /// Like `Silent`, for coerced arguments. They contain integers beyond 64 bits as strings, so a string such as `"42"` is accepted as an
-    /// integer under every policy.
+    /// Like `Silent`, for coerced arguments. Every policy then accepts the string `"42"` as an integer, because coerced integers beyond 64
+    /// bits are strings.
     Canonical,
     /// Only running checks (`#[arg(validate = …)]`), to collect their findings.
     Checks,
@@ -168,11 +167,11 @@ struct RareState {
     placed: Vec<LocatedFinding>,
 }
 
-/// The flag for a float that may have lost digits only if the text contains a number of more than 15 digits.
+/// The flag for a float. Digits may be lost only if the text has a number of more than 15 digits.
 const FLOATS: u8 = 1;
-/// The flag for a float that may have lost digits if the text contains an exponent. For example, `1e-400` is read as 0.
+/// The flag for a float. Digits may also be lost if the text has an exponent: `1e-400` is read as 0.
 const EXPONENTS: u8 = 1 << 1;
-/// The flag for a float that may have lost digits in any text, even without a long number or an exponent.
+/// The flag for a float that may have lost digits in any case.
 const LOSSY: u8 = 1 << 2;
 
 impl<'c> Context<'c> {
@@ -196,7 +195,7 @@ impl<'c> Context<'c> {
         Context { purpose: Purpose::Exact, ..Context::alone(graph, text) }
     }
 
-    /// Returns whether this reading only coerces, without checks and without recording anything.
+    /// Returns whether this reading only coerces: it checks and records nothing.
     #[inline]
     pub(super) fn is_silent(&self) -> bool {
         matches!(self.purpose, Purpose::Silent | Purpose::Canonical)
@@ -219,8 +218,7 @@ impl<'c> Context<'c> {
         self.again.replace(self.again.get() + steps)
     }
 
-    /// Returns the schema node of the arguments as a whole. For arguments that fit exactly, it accepts any value: they are read without
-    /// the schema.
+    /// Returns the root node of the schema. Arguments that fit exactly are read without the schema, so their node accepts any value.
     pub(crate) fn root(&self) -> &'c PlanNode {
         self.graph.node(if self.purpose == Purpose::Exact { self.graph.any } else { self.graph.root })
     }
@@ -238,8 +236,7 @@ impl<'c> Context<'c> {
         self.floats.set(self.floats.get() | found);
     }
 
-    /// Records that a value may contain floats, because the schema accepts any value here. Does nothing if the text shows that the value
-    /// is a string, a boolean or null.
+    /// Records that a value of any type may contain floats. Does nothing if the first character shows a string, a boolean or null.
     pub(super) fn note_any(&self, at: &ValuePosition<'_>) {
         let start = match at.segment {
             PositionSegment::Key(key) => {
@@ -258,8 +255,8 @@ impl<'c> Context<'c> {
         found != 0 && (found & LOSSY != 0 || rounding::may_round(self.text, found & EXPONENTS != 0))
     }
 
-    /// Creates a context for a second reading, which finds the numbers that lose digits as floats. That reading records its own coercions
-    /// again, so only the coercions from before the first reading are kept.
+    /// Creates a context to read the text again, in search of numbers that lose digits as floats. The second reading repeats the coercions
+    /// of the first, so these are removed.
     #[cold]
     pub(crate) fn into_careful(self) -> Context<'c> {
         let rare = self.rare.into_inner().map(|rare| {
@@ -288,14 +285,14 @@ impl<'c> Context<'c> {
         (rare.placed, rare.failed_at.unwrap_or_default())
     }
 
-    /// Assigns the findings since the previous `place` to the value at this position.
+    /// Records that the new findings are about the value at this position.
     fn place(&self, at: &ValuePosition<'_>) {
         let mut rare = self.rare.borrow_mut();
         let placed = &mut rare.get_or_insert_default().placed;
         hooks::place(|| at.pointer(), at.node.id, at.secret, placed);
     }
 
-    /// Returns whether serde tries alternatives at this node, so that a refusal only leads to the next alternative.
+    /// Returns whether serde tries alternatives at this node. A refusal of one alternative is then not final.
     fn is_tried(&self, node: &PlanNode) -> bool {
         match &node.kind {
             NodeKind::Union { .. } => true,
@@ -363,16 +360,16 @@ impl<'c> Context<'c> {
         coercions.push(Coercion { path: at.pointer(), from, to, rule });
     }
 
-    /// Suspends the collection of findings if serde tries alternatives at this node. A finding is then an error, so that serde tries the
-    /// next alternative. Returns whether this call suspended the collection.
+    /// Turns findings into errors if serde tries alternatives at this node, because serde tries the next alternative only after an error.
+    /// Returns whether this call did so.
     #[cold]
     #[inline(never)]
     pub(crate) fn enter(&self, node: &PlanNode) -> bool {
         self.is_tried(node) && hooks::suspend()
     }
 
-    /// Ends the reading of a value. Assigns the collected findings to the value, or records the path of a refused value. `is_tried` is the
-    /// result of `enter`.
+    /// Ends the reading that `enter` began; `is_tried` is the result of `enter`. Records the path of the value, for its findings or as the
+    /// place of a refusal.
     #[cold]
     #[inline(never)]
     pub(crate) fn leave(&self, at: &ValuePosition<'_>, is_tried: bool, is_read: bool) {

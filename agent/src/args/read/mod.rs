@@ -1,7 +1,6 @@
 //! Reads arguments into their type. `PlanDe` is a serde `Deserializer` that checks and coerces each value by its `PlanNode`, the compiled
-//! schema of this value. The schema decides what a scalar may be, not the method that a `Deserialize` impl calls. Therefore values that
-//! serde buffers (for `flatten`, untagged and tagged enums) are coerced, too. Errors only say that the arguments are refused;
-//! [`judge`](super::judge) finds out why.
+//! schema of the value. The `PlanNode` decides what a scalar may be, not the method that a `Deserialize` impl calls. Therefore values that
+//! serde buffers (for `flatten`, untagged and tagged enums) are coerced, too. Errors contain no reason: see [`judge`](super::judge).
 
 mod buffered;
 mod careful;
@@ -49,7 +48,7 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for PlanSeed<'_, S> {
     }
 }
 
-/// The kind of value that the `Deserialize` impl asked for, as far as it matters for reading.
+/// The requests of a `Deserialize` impl that change how a value is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hint {
     Any,

@@ -30,7 +30,7 @@ pub(super) enum ObjectNode<'c> {
 }
 
 impl<'c> ObjectNode<'c> {
-    /// Returns `None` if the node is not for objects, or if the text of the value is needed to choose among alternatives.
+    /// Returns `None` if the node is not for objects, or if only the whole text shows which alternative fits.
     #[inline]
     pub(super) fn of(at: &ValuePosition<'c>) -> Option<ObjectNode<'c>> {
         let node = at.node;
@@ -133,7 +133,7 @@ struct KeyReader<'de, 'c> {
     rules: ObjectRules<'c>,
     /// The index of the property that is expected next.
     hint: usize,
-    /// Whether keys that were read to find the tag are not passed to serde yet. `ahead` has these keys, or `next` has the only one.
+    /// Whether keys that were read early, to find the tag, wait for serde. `ahead` has several keys, and `next` a single one.
     is_ahead: bool,
     ahead: Option<Box<EntriesAhead<'de>>>,
     next: Next<'de, 'c>,
@@ -270,7 +270,7 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         }
     }
 
-    /// Returns the next of the keys that were read to find the tag.
+    /// Returns the next key that was read while looking for the tag.
     fn key_ahead(&mut self) -> Option<Cow<'de, str>> {
         let Some(ahead) = &mut self.ahead else {
             self.is_ahead = false;
@@ -285,7 +285,7 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         tag
     }
 
-    /// Skips the value if it is a null that means an absent property. If so, returns true, and serde must not see the key. Fails if the
+    /// Skips a null that means an absent property. Returns true if the value was skipped; serde must then not see the key. Fails if the
     /// policy does not allow the null.
     fn null_as_absent<A: MapAccess<'de>>(
         &mut self,
@@ -325,8 +325,8 @@ impl<'de, 'c> KeyReader<'de, 'c> {
     }
 }
 
-/// Returns whether a key is an integer, in a map with the pattern that schemars writes for integer keys. `deserialize_any` then gives a
-/// number instead of a text.
+/// Returns whether the key is an integer, and the map has the pattern that schemars writes for integer keys. `deserialize_any` reads such
+/// a key as a number.
 fn is_integer_key(object: &ObjectSpec, key: &str) -> bool {
     let has_pattern =
         || object.patterns.iter().any(|(pattern, _)| pattern.is_integer_key() && pattern.is_match(key));

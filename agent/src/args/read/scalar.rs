@@ -193,8 +193,8 @@ impl ScalarVisitor<'_> {
         }
     }
 
-    /// Returns whether this text is accepted unchanged. While findings are collected, wrong formats that the type also checks are
-    /// accepted, because the error of the type is more precise.
+    /// Returns whether this text is accepted unchanged. While findings are collected, the Rust type reports wrong formats, because its
+    /// errors are more precise.
     #[inline]
     fn takes_text(&self, text: &str) -> bool {
         match &self.at.node.kind {
@@ -277,7 +277,7 @@ impl<'de> Visitor<'de> for ScalarVisitor<'_> {
         }
     }
 
-    /// Accepts every integer, because `deserialize_i128` is called only where the schema accepts any value.
+    /// Checks no range: integers of 128 bits arrive only where the schema accepts any value.
     fn visit_i128<E: Error>(self, v: i128) -> ScalarResult<'de, E> {
         Ok(Scalar::Wide(v))
     }

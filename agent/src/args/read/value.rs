@@ -1,4 +1,4 @@
-//! Reads a value of any kind: its schema node and the request of the `Deserialize` impl decide which visitor reads it.
+//! Reads a value by its schema node, and by the type that the `Deserialize` impl asks for.
 
 use super::buffered::Ahead;
 use super::container::ahead;
@@ -19,7 +19,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     pub(super) fn read<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
         match &at.node.kind {
-            // Arguments that fit exactly are read without the schema, with the kind `Any` for each value.
+            // In arguments that fit exactly, each value has the kind `Any`, so the schema is not used.
             NodeKind::Any if hint == Hint::Any && !at.cx.reads_digits() => {
                 if !at.is_exact() {
                     at.cx.note_any(at);
@@ -151,8 +151,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     }
 }
 
-/// Defines methods that read a scalar, such as `deserialize_u64`. If the arguments fit exactly, these methods call `serde_json` directly,
-/// which is faster.
+/// Defines methods such as `deserialize_u64`. For arguments that fit exactly, these methods call `serde_json` directly, which is faster.
 macro_rules! requests {
     ($($method:ident)*) => {$(
         #[inline]
@@ -220,7 +219,8 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
                 let at = &at.along(at.cx.graph.node(*inner));
                 de.deserialize_option(OptionVisitor { visitor, at })
             }
-            // A null that means absent was removed with its key. Any other null is read as a value of the type inside the option.
+            // Each null that stands for an absent key was removed earlier. Any other null is read as a value of the type inside the
+            // option.
             _ => visitor.visit_some(PlanDe { de, at }),
         }
     }
@@ -292,7 +292,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
     }
 }
 
-/// Visits a value that may be null, for a type that asked for an option.
+/// Visits a value that may be null, for `deserialize_option`.
 struct OptionVisitor<'c, V> {
     visitor: V,
     at: &'c ValuePosition<'c>,
@@ -318,7 +318,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for OptionVisitor<'_, V> {
     }
 }
 
-/// Visits a value that may be null, for a type that did not ask for an `Option`, such as `Value`.
+/// Visits a value that may be null, for a type that did not call `deserialize_option`.
 struct NullableVisitor<'c, V> {
     visitor: V,
     at: &'c ValuePosition<'c>,

@@ -70,7 +70,7 @@ pub(super) fn place_at<'g, 'd, 't>(
     Some(place)
 }
 
-/// Follows a node to the node that defines the value's keys or items. `chosen` selects the branch of a union.
+/// Returns the node that defines a value's keys or items. `chosen` selects the branch of a union.
 pub(super) fn entered(
     graph: &Graph,
     node: NodeId,
@@ -85,7 +85,7 @@ pub(super) fn entered(
             None => return Some(node),
         },
     };
-    // References and unions of one value are not nested this deeply.
+    // No real schema nests references and unions this deeply.
     if depth > 64 { None } else { entered(graph, next, doc, chosen, depth + 1) }
 }
 

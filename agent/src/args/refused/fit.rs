@@ -1,4 +1,4 @@
-//! Replaces all values that the schema refuses, so that the Rust types can be tested with the other values.
+//! Replaces each value that the schema refuses, so that the Rust types can check the other values.
 
 use super::edit::push_entry;
 use super::sample::{Sample, first_sample, samples};
@@ -58,7 +58,6 @@ impl TextFitter<'_> {
             || self.is_for_the_type(node, doc)
     }
 
-    /// Returns whether a text only has a wrong format, and the error of the Rust type explains the format better.
     fn is_for_the_type(&self, node: NodeId, doc: &Doc<'_>) -> bool {
         let node = match self.graph.kind(node) {
             NodeKind::Nullable(inner) => *inner,
@@ -70,8 +69,8 @@ impl TextFitter<'_> {
         }
     }
 
-    /// Returns whether a schema node has no rules about a value as a whole, such as `uniqueItems`. If so, only the entries or items are
-    /// tested.
+    /// Returns whether only the entries or items have to be tested, because the node has no rule about the whole value, such as
+    /// `uniqueItems`.
     fn is_its_parts(&self, node: NodeId) -> bool {
         match self.graph.kind(node) {
             NodeKind::Object(object) => object.min == 0 && object.max == u64::MAX,
@@ -80,8 +79,7 @@ impl TextFitter<'_> {
         }
     }
 
-    /// Returns whether a text fits a schema node. Wrong formats that the Rust type also checks are ignored, because the type is tested
-    /// later.
+    /// Returns whether a text fits a schema node. Formats that the Rust type itself checks are ignored here.
     fn fits(&self, node: NodeId, text: &str, root: bool) -> bool {
         let Ok(document) = Document::parse(text) else { return false };
         let shared = WalkState::new(self.graph, text, root.then_some(&document.root), false);

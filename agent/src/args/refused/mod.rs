@@ -37,11 +37,11 @@ const READS: usize = 40;
 const MORE_BYTES: usize = 200_000;
 /// Maximum number of values in a refused object or list that are tested one by one.
 const MAX_LEAVES: usize = 64;
-/// Maximum number of strings of the call, and of earlier items of a list, that are tried in place of a refused value.
+/// Maximum number of other strings in the call, and of earlier items in a list, that are tried in place of a refused value.
 const MAX_NEAR: usize = 12;
 
-/// Adds the issues that types and checks find, in the order of the schema. Returns `None` if every value was checked. Otherwise, values
-/// after the returned path may be unchecked. The path is empty if it is not known.
+/// Adds the issues that types and checks find, in the order of the schema. Returns `None` if every value was checked, or else a path:
+/// values after it may be unchecked. The path is empty if it is not known.
 #[cold]
 pub(super) fn add_refusals(
     graph: &Graph,
@@ -78,7 +78,7 @@ pub(super) fn add_refusals(
     unchecked
 }
 
-/// Maximum number of values in a call: `add_probable` checks no format if there are more.
+/// Maximum number of values in a call. In a larger call, no `format` is checked.
 const MAX_FORMATS: usize = 1_000;
 
 /// Adds an issue for each string of a refused call that probably does not have its `format`. Used for schemas that do not come from a Rust
@@ -137,14 +137,14 @@ struct Search<'s, 't> {
     unchecked: Option<String>,
     /// Number of bytes that may still be read.
     bytes: usize,
-    /// Strings of the call, which are tried as values at other paths.
+    /// Strings of the call, to be tried as values of other arguments.
     near: Vec<String>,
 }
 
 impl Search<'_, '_> {
     fn run(&mut self, issues: &[Issue]) -> Vec<LocatedFinding> {
         if !issues.is_empty() && !self.fit() {
-            // No text fits the schema, so only the findings before the first refusal are returned.
+            // The text cannot be made to fit, so only findings before the first refusal are known.
             return self.read(self.sent.raw).map(|reading| reading.placed).unwrap_or_default();
         }
         loop {
@@ -181,7 +181,7 @@ impl Search<'_, '_> {
         true
     }
 
-    /// Reads a text. Returns `None` if the budget is spent, or if a check or a type panics at a replaced value.
+    /// Reads a text. Returns `None` after too many bytes, or if the user's code panics at a replaced value.
     fn read(&mut self, text: &str) -> Option<Reading> {
         let Some(left) = self.bytes.checked_sub(text.len().max(64)) else {
             self.unchecked.get_or_insert_default();
@@ -307,8 +307,8 @@ impl Search<'_, '_> {
         self.passes(&text, at, false).then_some((text, None))
     }
 
-    /// Reports a refused object or list, and replaces the refused values in it. Serde refuses a whole flattened, tagged or untagged value
-    /// for one wrong value in it, so the inner values are tested one by one. Returns whether the text has changed.
+    /// Reports and replaces the wrong values in an object or list that serde refused as a whole. The inner values are tested one by one.
+    /// Returns whether the text has changed.
     fn pass_container(
         &mut self,
         refusal: &TypeRefusal,
@@ -363,7 +363,7 @@ impl Search<'_, '_> {
         let mut own: Vec<(String, String, Vec<Sample>)> = Vec::new();
         for pointer in leaves(place.doc, at, MAX_LEAVES)? {
             let leaf = place_at(self.graph, root, &pointer, chosen)?;
-            // Values of these kinds are kept, because the schema checks them completely, and because one may be the tag of a variant.
+            // Values of these kinds are kept: the schema checks them completely, and one of them may be the tag of a variant.
             if !matches!(
                 self.graph.kind(leaf.node),
                 NodeKind::Enum(_) | NodeKind::Const(_) | NodeKind::Bool | NodeKind::Any
@@ -385,8 +385,8 @@ impl Search<'_, '_> {
                 let end = self.read(&text)?;
                 match end.refusal {
                     Some(refusal) if refusal.at == at => break,
-                    // The type refuses the replacement of an inner value. It accepted the sent value, because the first refusal was at
-                    // `at`. So the replacement is removed.
+                    // The type refuses the replacement of an inner value, but has accepted the sent inner value. So the replacement is
+                    // removed.
                     Some(refusal) if is_within(&refusal.at, at) => {
                         base.remove(refusal.at.as_str())?;
                     }
@@ -401,7 +401,7 @@ impl Search<'_, '_> {
         None
     }
 
-    /// Renames a refused key of a map, so that its value is checked, too. If no name is accepted, removes the entry, and its value stays
+    /// Renames a refused key of a map, so that the value under the key is checked, too. If no name is accepted, removes the entry
     /// unchecked.
     fn pass_key(
         &mut self,
@@ -536,7 +536,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Returns the path at which a value of `self.text` was sent, by undoing the renaming of keys.
+    /// Converts a path in `self.text`, where keys may be renamed, to the path of the sent value.
     fn as_sent(&self, at: &str) -> String {
         let mut at = at.to_owned();
         for (new, old) in self.renamed.iter().rev() {

@@ -6,7 +6,7 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 const MAX_LENGTH: usize = 200;
 const MAX_DEPTH: usize = 64;
 
-/// Returns a short text that matches the pattern, if the only attempt to make one succeeds. With `more`, an optional part occurs once
+/// Returns a short text that matches the pattern. May fail, because only one text is tried. With `more`, an optional part occurs once
 /// instead of not at all.
 pub(super) fn matching(pattern: &Pattern, more: bool) -> Option<String> {
     let hir = regex_syntax::Parser::new().parse(pattern.translated()).ok()?;

@@ -92,7 +92,7 @@ fn noted(graph: &Graph, node: NodeId, prop: Option<&Prop>, add: Add<'_>) -> Cont
     Continue(())
 }
 
-/// A function that adds a JSON text as a sample, with the flag [`Sample::is_form`]. Returns `Break` when there are enough samples.
+/// Adds a JSON text as a sample. The `bool` is [`Sample::is_form`]. Returns `Break` when there are enough samples.
 type Add<'a> = &'a mut dyn FnMut(String, bool) -> ControlFlow<()>;
 
 fn kinds(graph: &Graph, node: NodeId, near: &[String], depth: usize, add: Add<'_>) -> ControlFlow<()> {
@@ -204,14 +204,14 @@ fn numbers(spec: &NumSpec) -> impl Iterator<Item = String> + '_ {
 
 struct Maker<'g> {
     graph: &'g Graph,
-    /// Whether lists are filled with an item, and objects at the two outermost levels with their optional parameters.
+    /// Whether each list gets an item, and objects at depth 0 and 1 get their optional parameters.
     full: bool,
-    /// If set, the number of the alternative to select among those that have a secret.
+    /// Selects an alternative by its number among the alternatives with secrets.
     secret: Option<usize>,
 }
 
-/// Returns at most [`MAX_ALTERNATIVES`] sample arguments as JSON texts, with all secret parameters. Each text uses another of the
-/// alternatives that have secrets.
+/// Returns sample arguments as JSON texts, with all secret parameters. If several alternatives have secrets, each text uses another of
+/// them.
 #[cfg(feature = "macros")]
 pub(super) fn with_secrets(graph: &Graph) -> Vec<String> {
     let made = (0..MAX_ALTERNATIVES).filter_map(|at| {
@@ -224,7 +224,7 @@ pub(super) fn with_secrets(graph: &Graph) -> Vec<String> {
 }
 
 impl Maker<'_> {
-    /// Selects an alternative that has a secret, by the number `self.secret`.
+    /// Selects one of the alternatives with a secret. `self.secret` counts only these alternatives.
     fn secret<T>(&self, all: &[T], node: impl Fn(&T) -> NodeId) -> Option<usize> {
         let holds = |at: &usize| all.get(*at).is_some_and(|one| self.graph.node(node(one)).holds_secret);
         let found: Vec<usize> = (0..all.len()).filter(holds).collect();

@@ -73,7 +73,7 @@ fn corrected_inside(
     if !has_wrapper && !is_mendable {
         return None;
     }
-    // A correction would lose a repeated key or digits of a number. `is_mendable` misses keys that repeat below an unknown key.
+    // A correction would drop a repeated key, or digits of a number. Below an unknown key, a repeated key is not an issue.
     if sent.repeated_key().is_some() || sent.loses_digits() {
         return None;
     }
@@ -120,7 +120,7 @@ fn is_mendable(issue: &Issue, all: &[Issue]) -> bool {
     match issue.code {
         IssueCode::Type => true,
         IssueCode::Enum => issue.suggestions.len() == 1,
-        // The key is a misspelled parameter, or it names a variant and the tag is missing.
+        // The key is a misspelled parameter, or a variant's name while the tag is missing.
         IssueCode::Unknown => issue.suggestions.len() == 1 || all.iter().any(|tag| names_variant(issue, tag)),
         // The value of the parameter may be under an unknown key.
         IssueCode::Missing => {
@@ -136,7 +136,7 @@ fn is_mendable(issue: &Issue, all: &[Issue]) -> bool {
     }
 }
 
-/// Returns whether an unknown key is the name of a variant, in an object whose tag is missing.
+/// Returns whether the unknown key names a variant, and the missing key is the tag of the same object.
 fn names_variant(unknown: &Issue, tag: &Issue) -> bool {
     if unknown.code != IssueCode::Unknown || tag.code != IssueCode::Missing || tag.allowed.is_empty() {
         return false;
@@ -166,7 +166,7 @@ impl Correction<'_> {
 
     /// Returns the value, corrected to fit the schema; `None` if the value is accepted unchanged, or if no correction is certain.
     fn change(&self, id: NodeId, doc: &Doc<'_>, root: bool) -> Option<String> {
-        // If there are issues, the arguments as a whole are certainly not accepted.
+        // Arguments with issues are not accepted, so they need no test.
         if (!root || self.issues.is_empty()) && self.is_taken(id, doc, root) {
             return None;
         }
@@ -218,7 +218,7 @@ impl Correction<'_> {
         }
     }
 
-    /// Corrects an object or a list that was sent as JSON text. For other text, the intended alternative is uncertain.
+    /// Corrects an object or list that was sent as JSON text. Other text might fit several alternatives.
     fn union(&self, branches: &[NodeId], text: &str) -> Option<String> {
         let objects = |id: &&NodeId| {
             matches!(
@@ -384,8 +384,7 @@ impl Correction<'_> {
         near_names(key, object.names(|index| free.get(index).is_some_and(|free| *free)))
     }
 
-    /// Returns the only unknown key and the only missing required parameter, if the key's value fits the parameter. Returns `None` if the
-    /// parameter accepts any value, or if the key resembles another parameter that was not sent.
+    /// Returns the only unknown key and the only missing required parameter, if the value of the key fits the parameter.
     fn meant<'o>(
         &self,
         object: &'o ObjectSpec,
@@ -427,8 +426,7 @@ impl Correction<'_> {
             Shape::Null => return None,
             // It is uncertain whether a text such as `a, b` is a list or one item.
             Shape::Text(text) if text.contains([',', '[', '\n']) => return None,
-            // In a list of lists, the level to which a single value belongs is uncertain. So a single value becomes a list
-            // only if the items are not lists.
+            // A single value becomes a list. In a list of lists, the level of the value is uncertain.
             _ => {
                 let is_item_list = |item| {
                     self.is_array(item)
@@ -508,7 +506,7 @@ impl Correction<'_> {
     }
 }
 
-/// Returns two lists: the property or entry of each key (`None` for an unknown key), and for each property whether it has no key.
+/// Returns the property or entry of each key (`None` for an unknown key), and for each property whether no key names it.
 fn children(object: &ObjectSpec, old: &[SentEntry<'_>]) -> (Vec<Option<Child>>, Vec<bool>) {
     let (mut free, mut hint) = (vec![true; object.props.len()], 0);
     let children = old.iter().map(|(key, _)| {

@@ -67,7 +67,7 @@ pub(crate) enum Subject {
     /// The model answered in text, as requested.
     #[cfg(feature = "runtime")]
     Answer,
-    /// The model answered in text, instead of calling the tool for answers. `Inner::plan` has the name of this tool.
+    /// The model answered in text, but should have called the answer tool. `Inner::plan` has the name of the tool.
     #[cfg(feature = "runtime")]
     AnswerWithoutTool,
 }
@@ -124,8 +124,8 @@ impl InvalidArguments {
         self
     }
 
-    /// Reduces the issues about the argument at `pointer` to their code and problem, because the model does not know this argument. Also
-    /// removes the corrected call.
+    /// Removes all but the code and the problem from issues about the argument at `pointer`, which the model does not know. Also removes
+    /// the corrected call.
     pub(crate) fn without_place(mut self, pointer: &str) -> InvalidArguments {
         let inner = Arc::make_mut(&mut self.inner);
         for issue in &mut inner.issues {

@@ -1,6 +1,6 @@
 //! Finds arguments inside wrappers: an object such as `{"name": …, "arguments": {…}}`, a list with one object, or JSON in a text. In an
-//! object, exactly one key holds the inner arguments (see [`content`]). Parameters next to this key are added to the inner arguments. All
-//! other keys hold texts or nothing.
+//! object, exactly one key holds the inner arguments (see [`content`]). Parameters next to this key are added to the inner arguments.
+//! Other keys may only hold texts or nothing.
 
 use crate::args::document::{Doc, Shape};
 use crate::args::issue::{Issue, IssueCode};
@@ -20,7 +20,7 @@ pub(super) struct Unwrapped {
     at: String,
     /// Whether the inner arguments were JSON in a text.
     is_text: bool,
-    /// The keys inside the wrapper. `call` may also have keys from beside the wrapper.
+    /// The keys inside the wrapper. `call` may also have keys from outside.
     keys: Vec<String>,
 }
 
@@ -83,8 +83,8 @@ fn around_entries(graph: &Graph, tool: &str, entries: &Map<String, Value>) -> Op
     Some(Unwrapped { call: call.into(), at: at + below, is_text, keys })
 }
 
-/// Returns the object in a value, and the pointer to the object. The value is an object, its JSON text, a list of one wrapper, or a list
-/// of names and values.
+/// Returns the object in `value`, and its pointer. `value` is an object, JSON text, a list with one wrapper, or a list of names and
+/// values.
 fn content(graph: &Graph, tool: &str, value: &Value) -> Option<(Value, &'static str)> {
     match value {
         Value::Object(_) => Some((value.clone(), "")),
@@ -99,8 +99,8 @@ fn content(graph: &Graph, tool: &str, value: &Value) -> Option<(Value, &'static 
     }
 }
 
-/// Returns the arguments in a list of names and values: `[{"name": "city", "value": "Rome"}]`. Returns `None` for any other list, and if a
-/// name repeats or cannot be told from its value.
+/// Returns the arguments in a list such as `[{"name": "city", "value": "Rome"}]`. In each item, exactly one of the two values must be the
+/// name of a parameter.
 fn pairs(graph: &Graph, items: &[Value]) -> Option<Map<String, Value>> {
     let mut call = Map::new();
     for item in items {
@@ -164,8 +164,8 @@ fn free_names<'g>(graph: &'g Graph, entries: &Map<String, Value>) -> Vec<&'g str
     }
 }
 
-/// If the arguments are inside wrappers, returns the issues that replace `issues`, and their number. One issue is advice about the
-/// wrappers. The others are about unknown keys next to the wrapper, and about the inner arguments.
+/// If the arguments are inside wrappers, such as `{"args": {…}}`, returns the issues that replace `issues`, and their number: advice about
+/// the wrappers, unknown keys next to a wrapper, and issues of the inner arguments.
 pub(crate) fn issues_inside(
     graph: &Graph,
     tool: &str,
@@ -192,7 +192,7 @@ pub(crate) fn issues_inside(
     let (mut at, mut keys, mut call, mut is_text) = (String::new(), Vec::new(), sent, false);
     for _ in 0..MAX_WRAPPERS {
         let Some(next) = unwrapped(graph, tool, &call) else { break };
-        // A pointer cannot lead into a JSON text, so `at` ends at the text.
+        // `at` ends at a JSON text, because a pointer cannot lead into it.
         at += if is_text { "" } else { &next.at };
         is_text |= next.is_text;
         (keys, call) = (next.keys, next.call);
@@ -220,8 +220,7 @@ pub(crate) fn issues_inside(
         count += inner;
         told.extend(issues.into_iter().map(|mut issue| {
             let key = issue.path.split('/').nth(1).unwrap_or_default().replace("~1", "/").replace("~0", "~");
-            // Issues of inner keys and of missing parameters get the path of the inner arguments. Keys next to the wrapper keep their
-            // path.
+            // Missing parameters and issues within the wrapper get the wrapper's path. Issues of keys next to the wrapper keep their path.
             let is_parameter_missing = issue.code == IssueCode::Missing && issue.is_at_top();
             if !is_parameter_missing && !keys.contains(&key) {
                 return issue;

@@ -181,8 +181,8 @@ impl<'a> ArgumentPath<'a> {
     }
 
     /// Returns whether the value may be a secret, which should not be shown. Returns `true` for every value in a parameter that is or
-    /// contains a secret. If a plan has secrets, also returns `true` for the arguments as a whole, and for an unknown key, which may be
-    /// misspelled. Without a plan, returns `false`.
+    /// contains a secret. If a plan has secrets, also returns `true` for the arguments as a whole, and for an unknown key, which may be a
+    /// misspelled secret. Without a plan, returns `false`.
     ///
     /// ```
     /// use agent::args::{ArgumentEvent, ArgumentStream, Plan, PlanOptions};

@@ -48,8 +48,9 @@ pub(super) struct Machine {
     token: usize,
     /// The end of the last complete value or opening bracket. `closed_text` cuts the text here.
     closed: usize,
-    /// Whether any argument may contain a secret. `key_secret` is about the latest top-level key only.
+    /// Whether any argument may contain a secret.
     secret: bool,
+    /// Whether the argument of the latest top-level key may contain a secret.
     key_secret: bool,
 }
 

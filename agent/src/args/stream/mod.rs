@@ -19,8 +19,7 @@ use serde_json::Value;
 use std::fmt;
 use value::Plain;
 
-/// Parses text that is known to be JSON. The last value of a repeated key counts, and the private key of `serde_json::value::RawValue` is
-/// an ordinary key.
+/// Parses text that is known to be JSON. For a repeated key, the last value counts. The private keys of `serde_json` are ordinary keys.
 pub(crate) fn read_literally(json: &str) -> Value {
     Plain::read(json)
 }

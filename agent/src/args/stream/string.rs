@@ -4,8 +4,7 @@ use super::error::Fault;
 use super::event::ArgumentEvent;
 use super::machine::{Machine, StreamListeners};
 
-/// Length of an unescaped fragment, in bytes, above which the fragment is emitted before the
-/// end of the delta.
+/// Length of unescaped text, in bytes, above which the text is emitted at once instead of at the end of the delta.
 const ENOUGH: usize = 4_096;
 
 /// The state of a string or key whose end has not been read yet.
@@ -33,7 +32,7 @@ enum StringState {
 }
 
 impl OpenString {
-    /// Returns the end of the complete characters before `at`. An incomplete escape is left out.
+    /// Returns `at`, or the start of the escape that is incomplete at `at`.
     pub(super) fn whole_until(&self, at: usize) -> usize {
         if matches!(self.place, StringState::Plain) { at } else { self.escape }
     }
@@ -61,7 +60,7 @@ impl Machine {
     ) -> Result<bool, Fault> {
         let bytes = text.as_bytes();
         let mut at = self.at();
-        // The start of the text that was not emitted or kept yet.
+        // The text before `run` was already emitted or stored.
         let mut run = at;
         let outcome = loop {
             if matches!(self.string.place, StringState::Plain) {

@@ -114,7 +114,7 @@ fn what_is_wrong(text: &str, error: &base64::DecodeError) -> String {
         InvalidByte(_, byte) if byte.is_ascii_whitespace() => {
             "is not base64: remove spaces and line breaks".into()
         }
-        // A character of the alphabet is refused only if it follows padding, and `=` only if it is in a wrong position.
+        // A letter, digit, `+` or `/` is refused only after padding, and `=` only at a wrong position.
         InvalidByte(at, byte) if byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=') => {
             format!("is not base64: wrong padding (`=`) at character {}", at + 1)
         }

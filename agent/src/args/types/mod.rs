@@ -20,17 +20,17 @@ trait ParsedText: Sized {
     type Error: Display;
 
     fn from_text(text: &str) -> Result<Self, Self::Error>;
-    /// Returns a placeholder. After a mistake, parsing continues with the placeholder, so that all mistakes are reported.
+    /// Returns a placeholder for a wrong text, with which parsing continues in search of further mistakes.
     fn nothing() -> Self;
 }
 
-/// Parses a value from a text. If the text is wrong, `Plan::parse` still reports all other mistakes.
+/// Parses a value from a text. A wrong text becomes a placeholder, so that all mistakes are found.
 fn read<'de, T: ParsedText, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_newtype_struct(CHECKED, TextVisitor { certain: false, type_: PhantomData })
 }
 
 struct TextVisitor<T> {
-    /// Whether the value comes from this crate's deserializer, not from a buffer of serde.
+    /// `true` only if serde has not buffered the value, as it does for untagged enums.
     certain: bool,
     type_: PhantomData<T>,
 }

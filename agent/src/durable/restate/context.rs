@@ -43,7 +43,7 @@ pub(super) struct RunInvocation<'c> {
     /// `None` while a future uses the receiver.
     receiver: Mutex<Option<NoticeReceiver<'c>>>,
     children: Mutex<ChildRuns<'c>>,
-    /// The id of the parent's promise that this run resolves at its first wait.
+    /// The id of the promise by which the parent learns that this run waits.
     waits: Mutex<Option<String>>,
 }
 
@@ -70,15 +70,14 @@ type Waiting<'c, T> = DurableFuturesUnordered<EngineFuture<'c, FirstReady<T>>>;
 
 /// The receiver of a run's notices.
 ///
-/// When a step ends, exactly those notices are ready that the engine recorded before the end, in every process that replays the run.
-/// Therefore a race between `notice` and `always_ready` decides whether there is a notice: the race never waits, and has the same winner on
-/// every replay.
+/// When a step ends, the notices are ready that the engine recorded earlier, and the same notices are ready in each replay. Therefore a
+/// race between `notice` and `always_ready` tells whether there is a notice: the race never waits, and has the same winner in each replay.
 struct NoticeReceiver<'c> {
     slot: &'c NoticeSlot,
     notice: EngineFuture<'c, Notice>,
     always_ready: EngineFuture<'c, ()>,
     received: ReceivedNotices,
-    /// Whether the run has taken a step. Before the first step, not even `always_ready` is complete, so the race would wait.
+    /// Whether the run has taken a step. Before that, `always_ready` is not complete, so [`is_filled`](Self::is_filled) would wait.
     has_stepped: bool,
     /// Whether the run has an inbox, which the run must clear at its end.
     has_inbox: bool,
@@ -184,8 +183,8 @@ impl<'c> RunInvocation<'c> {
         response.await.map(|Json(response)| response).map_err(step_error)
     }
 
-    /// Waits for the notice in the slot after `after`, or in the current slot if `after` is `None`. Returns the slot, or `None` if another
-    /// future uses the receiver. The receiver receives the same notice later.
+    /// Adds the wait for the next notice to `waiting`. Returns the slot of the notice: the slot after `after`, or the current slot.
+    /// Returns `None` if another future uses the receiver.
     fn watch_slot<T: 'c>(
         &self,
         after: Option<&'c NoticeSlot>,
@@ -277,8 +276,7 @@ impl<'c> RunInvocation<'c> {
 
 /// The first event that ends or interrupts a wait of the run.
 enum FirstReady<T> {
-    /// The position of a call, request or child, and its result. `None` if the engine lost the call or child. [`WaitEnd::Late`] has no
-    /// position.
+    /// The position of a call, request or child, and its result. `None` if the engine lost the call or child.
     Done(usize, Option<T>),
     TimedOut,
     /// The run was cancelled, for this reason.

@@ -72,8 +72,7 @@ fn with_short_retention(options: ServiceOptions) -> ServiceOptions {
 }
 
 fn endpoint(served: &Arc<SharedService>, settings: &Settings) -> Endpoint {
-    // The engine repeats a step that takes longer than both timeouts together. To be safe, each timeout alone is longer than the longest
-    // step.
+    // The engine repeats a step that takes longer than both timeouts together. One timeout alone already exceeds the longest step.
     let timeout = served.longest_step() + MARGIN;
     let common = || {
         ServiceOptions::new()

@@ -33,8 +33,7 @@ pub(super) fn slot_name(number: u32) -> String {
     format!("news-{number}")
 }
 
-/// A place for one notice, in a linked list with the later slots. Slots live as long as the run, because the engine's futures borrow their
-/// names.
+/// A slot for one notice, in a linked list. Slots live as long as the run, because the engine's futures borrow the names of the slots.
 #[derive(Debug)]
 pub(super) struct NoticeSlot {
     number: u32,

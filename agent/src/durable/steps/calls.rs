@@ -14,8 +14,8 @@ use serde_json::Value;
 use std::sync::Arc;
 
 impl<J: RunJournal> JournalSteps<'_, J> {
-    /// Reserves a place for each call that would run, within the limit that a root run shares with its sub-agents. The `AgentLoop` refuses
-    /// calls without a place.
+    /// Reserves the calls that would run, within the limit that a root run shares with its sub-agents. The `AgentLoop` refuses calls
+    /// beyond the reserved number.
     pub(super) async fn reserve_calls(&mut self, prepared: &[Prepared]) -> Result<(), StepError> {
         if self.limits.shared.as_ref().is_none_or(|limits| limits.tool_calls.is_none()) {
             return Ok(());

@@ -96,8 +96,8 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
     }
 
-    /// Returns the ends of the calls that started runs. `begun` is [`Answers::steered`]. A run without a report was skipped if its
-    /// position is `begun` or later, and otherwise lost.
+    /// Returns the ends of the calls that started runs. `begun` is [`Answers::steered`]: the runs from this position on were skipped. Any
+    /// other run without a report was lost.
     async fn end_children(
         &mut self,
         reports: Vec<Option<ChildReport>>,
@@ -173,7 +173,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         let may_be_steered = !self.children.is_empty() && run.lock().may_be_steered();
         let is_steered = may_be_steered && self.is_steered(&run).await?;
         let steering = ChildSteering { policy, left: self.left_to_next_turn, is_steered };
-        // A wait that ends at once publishes no requests.
+        // A wait that is cancelled at once asks nothing.
         let asks = if steering.cancels() { Vec::new() } else { asks };
         let waited = self.wait_for(asks, ChildWait::Ended(steering)).await?;
         if waited.steered.is_some() {

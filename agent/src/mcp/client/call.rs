@@ -78,8 +78,8 @@ pub(super) async fn call(
     }
 }
 
-/// Makes the call. Repeats the call at most once after a refused token, once after a change of the tool that affects the headers, and once
-/// after a broken connection, if trusted hints allow a repetition.
+/// Makes the call. Repeats the call at most once for each reason: a refused token, a header mismatch, or a broken connection if trusted
+/// hints allow a repetition.
 async fn attempts(
     inner: &Inner,
     tool: &str,

@@ -239,8 +239,8 @@ async fn over_http(
     Ok(StreamableHttpClientTransport::with_client(client, transport))
 }
 
-/// Returns the maximum length of a message, in bytes. A message is read completely before the limits for results and definitions apply, and
-/// JSON may need six bytes for one byte of a text.
+/// Returns the maximum length of a message, in bytes. A message is longer than the result in it, because JSON may need six bytes for one
+/// byte of a text.
 fn longest_message(limits: &ClientLimits) -> usize {
     limits.result.max(limits.definitions).saturating_mul(6).saturating_add(64 << 10).min(MAX_MESSAGE)
 }
@@ -275,9 +275,9 @@ async fn public_addresses(url: &reqwest::Url) -> Result<Vec<SocketAddr>, Connect
     Ok(addresses)
 }
 
-/// Returns whether an address is public: neither in a special-purpose registry of IANA nor in an unassigned block.
-/// <https://www.iana.org/assignments/iana-ipv4-special-registry>, <https://www.iana.org/assignments/iana-ipv6-special-registry>. Blocks
-/// that the registries call globally reachable do not count as public if they lead to other addresses, such as 6to4 and Teredo.
+/// Returns whether an address is public: neither in a special-purpose registry of IANA
+/// (<https://www.iana.org/assignments/iana-ipv4-special-registry>, <https://www.iana.org/assignments/iana-ipv6-special-registry>) nor in
+/// an unassigned block. Blocks that lead to other addresses, such as 6to4 and Teredo, are not public either.
 fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => match v4.octets() {

@@ -1,8 +1,8 @@
 //! Detects whether a server speaks the newer form of the protocol (since 2026-07-28, without sessions) or the older form (with
 //! `initialize`).
 //!
-//! The detection of `rmcp` is not used: it has a fixed time limit, and treats an answer that arrives after the limit as the answer to the
-//! next request. If a program answers slowly, this module sends a request in both forms, and waits for both answers.
+//! The detection of `rmcp` is not used: it has a fixed time limit, and takes an answer that arrives later for the answer to the next
+//! request. This module sends a request in both forms to a slow program, and waits for both answers.
 
 use futures_util::future::{Either, ready};
 use rmcp::RoleClient;
@@ -32,13 +32,12 @@ pub(super) fn modern() -> ClientLifecycleMode {
     ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
 }
 
-/// Returns the maximum wait for the first answer. `limit` is the time to connect. At least half of it is left for the request in the older
+/// Returns the maximum wait for the first answer. At least half of `limit`, the time to connect, is left for the request in the older
 /// form.
 pub(super) fn patience(limit: Duration) -> Duration {
     FIRST_ANSWER.min(limit / 2)
 }
 
-/// A transport that passes the outcome of the detection to `rmcp`.
 pub(super) struct ProbedTransport<T: Transport<RoleClient>> {
     transport: T,
     /// The outcome of the request that detected the form of the protocol. `rmcp` gets this outcome for its first request, which is not
@@ -173,7 +172,7 @@ struct ProbeAnswers {
 }
 
 impl ProbeAnswers {
-    /// Returns whether the message answers one of the requests.
+    /// Keeps the message and returns `true`, if it answers a request.
     fn record(&mut self, message: ServerMessage) -> bool {
         let Some(at) = position(&self.outstanding, &message) else { return false };
         let slot = match self.outstanding.swap_remove(at) {
@@ -184,7 +183,7 @@ impl ProbeAnswers {
         true
     }
 
-    /// Returns the form that the server speaks, or `None` if another answer must be awaited.
+    /// Returns the protocol form of the server, or `None` if the other answer must be awaited.
     fn form(&self) -> Option<ProtocolForm> {
         match (&self.newer, &self.older) {
             (None, None) => None,
@@ -305,8 +304,7 @@ mod tests {
         let yes = || json!({"result": {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}});
         let discovered = || json!({"result": {"supportedVersions": ["2026-07-28"], "capabilities": {}}});
         let no = |code: i64| json!({"error": {"code": code, "message": "no"}});
-        // Each row: the answers to the newer and the older request, the form that is detected while more answers may arrive, and the form
-        // that is detected after the wait has timed out.
+        // Each row: the answer to the newer request, the answer to the older request, the detected form, and the form after the timeout.
         for (newer, older, in_time, late) in [
             (None, None, None, None),
             (Some(discovered()), None, None, Some(ProtocolForm::Newer)),

@@ -95,9 +95,9 @@ crate::error_text::debug_is_the_sentence!(McpClientError);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectErrorKind {
-    /// The URL, a header or the token is invalid, or the function for the token failed. Other causes are a setting for another kind of
-    /// server, such as a token for a command, and an address that [`public_addresses_only`](super::ClientConfig::public_addresses_only)
-    /// forbids. No request was sent, and no program was started.
+    /// The URL, a header or the token is not usable, a setting is for another kind of server, or
+    /// [`public_addresses_only`](super::ClientConfig::public_addresses_only) forbids the address. No request was sent, and no program was
+    /// started.
     Configuration,
     /// Nothing listens at the address, the host name is unknown, a secure connection cannot be made, or the connection failed in another
     /// way.
@@ -134,7 +134,7 @@ impl Challenge {
         let mut challenge = Self::default();
         let mut rest = header;
         while let Some((name, after)) = rest.split_once('=') {
-            // Before the first parameter of each challenge stands its scheme.
+            // The scheme of a challenge, such as `Bearer`, precedes the first parameter.
             let name =
                 name.trim_end().rsplit([' ', ',', '\t']).next().unwrap_or_default().to_ascii_lowercase();
             let (value, left) = value(after);

@@ -116,8 +116,8 @@ impl ClientConfig {
         self
     }
 
-    /// Sets the maximum size of a result as JSON, in bytes. A longer result is an error. Default: 4 MiB. An HTTP message may have 64 KiB
-    /// plus six times the larger of `max_result` and [`max_definitions`](Self::max_definitions), but at most 16 MiB.
+    /// Sets the maximum size of a result as JSON, in bytes. A longer result is an error. Default: 4 MiB. The limit of an HTTP message is
+    /// 64 KiB plus six times the larger of `max_result` and [`max_definitions`](Self::max_definitions), at most 16 MiB.
     pub fn max_result(mut self, bytes: usize) -> Self {
         self.limits.result = bytes;
         self

@@ -212,9 +212,9 @@ impl ToolListing {
 
     /// Maps the server's name of each tool to the name that models see.
     ///
-    /// Only one of several tools with the same name keeps it: the tool that the configuration renames, or else the tool whose original
-    /// name has only accepted characters. Every other tool gets a name with a hash, or is left out if that name is taken. So a server
-    /// cannot take over the name of a tool by adding another tool.
+    /// If several tools get the same name, one of them keeps the name: a renamed tool, or else a tool whose original name has only
+    /// accepted characters. Every other tool gets a name with a hash, or is left out. So a server cannot take over the name of a tool by
+    /// adding another tool.
     pub(super) fn names(&self, server: &str, config: &ClientConfig) -> BTreeMap<String, String> {
         let own = |tool: &String| config.renamed.get(tool).unwrap_or(tool).clone();
         let mut sharing = BTreeMap::<String, Vec<&String>>::new();

@@ -65,7 +65,7 @@ impl ConfigSecrets {
         }
     }
 
-    /// Adds the value that an argument itself names, as in `--token=t0k`, `--env=TOKEN=t0k` and `Authorization: Bearer t0k`.
+    /// Adds the secret in an argument such as `--token=t0k`, `--env=TOKEN=t0k` or `Authorization: Bearer t0k`.
     fn add_argument(&mut self, arg: &str) {
         let mut rest = arg;
         while let Some(at) = rest.find(['=', ':']) {

@@ -40,8 +40,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Maximum number of attempts to reconnect without a stable connection. Then, calls fail at once for the time [`STABLE`].
 const MAX_ATTEMPTS: u32 = 5;
-/// Minimum lifetime of a stable connection. A stable connection resets the count of attempts to reconnect. Also the time without attempts
-/// after [`MAX_ATTEMPTS`].
+/// A connection that lives this long is stable, and resets the count of attempts. After [`MAX_ATTEMPTS`], there is no attempt for this
+/// time.
 const STABLE: Duration = Duration::from_secs(60);
 /// Minimum time between two refreshes of the list of tools after reports of unknown tools.
 const MIN_RELIST_INTERVAL: Duration = Duration::from_secs(60);

@@ -42,8 +42,7 @@ pub(super) struct BuiltServer {
     pub(super) list_ttl_ms: u64,
     pub(super) catalogues: CatalogueCache,
     pub(super) calls: Arc<Quota>,
-    /// The quota of calls with invalid arguments while `calls` has no free permit. These calls only report their issues, so they do not
-    /// wait for running calls.
+    /// The quota for calls with invalid arguments if `calls` has no free permit. Such a call runs no tool, and only reports its issues.
     pub(super) refusals: Arc<Quota>,
     pub(super) listeners: Arc<Quota>,
     pub(super) running: Arc<RunningCalls>,

@@ -129,8 +129,8 @@ fn linked_span(shared: &BuiltServer, tool: &str, meta: &MetaObject) -> Span {
     span
 }
 
-/// Returns a permit for the call, or `None` after `ServerLimits::wait`. If no permit is free, a call with invalid arguments uses the quota
-/// `refusals`, so that its issues are still reported.
+/// Waits for a permit for the call, at most for `ServerLimits::wait`. A call with invalid arguments can use the quota `refusals`, so that
+/// its issues are still reported.
 async fn acquire_permit(
     shared: &BuiltServer,
     admitted: &AdmittedRequest,
@@ -292,7 +292,7 @@ fn completed(
     Ok(result)
 }
 
-/// Returns the structured value of a result that is a single text: the parsed JSON or else the text itself, whichever fits the schema.
+/// Returns the value of a single text that fits the output schema: the parsed JSON, or else the text itself.
 fn value_of_text(output: &ToolOutput, check: &OutputCheck) -> Option<Value> {
     let [part] = &*output.content else { return None };
     let text = part.as_text()?;

@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// The caller of a request. Tools receive it as a parameter `caller: &Caller`, and the values added by [`with`](Self::with) as
-/// parameters of their types.
+/// The caller of a request. A tool receives the caller through a parameter `&Caller`, and a `T` that [`with`](Self::with) added through a
+/// parameter `&T`.
 ///
 /// ```
 /// use agent::{mcp::Caller, tool};

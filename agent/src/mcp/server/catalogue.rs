@@ -176,8 +176,8 @@ fn invalid(definition: &ToolDefinition, reason: impl Into<String>) -> InvalidToo
 
 #[derive(Clone)]
 struct ServedTools {
-    /// The tools with the server's options, or `None` if the server adds no options. The state of a set is added later, because sets with
-    /// the same tools may have different state.
+    /// The tools with the server's options, or `None` if the server adds no options. The state is added later, because sets with the same
+    /// tools may have different state.
     tools: Option<Registry>,
     catalogue: Arc<ToolCatalogue>,
 }
@@ -195,7 +195,7 @@ impl CatalogueCache {
         Self { options: Some(options), ..Self::default() }
     }
 
-    /// Returns `tools` with the server's options, and the catalogue of these tools. The state of `tools` is kept.
+    /// Returns `tools` with the server's options and unchanged state, and the catalogue of these tools.
     pub(super) fn of(&self, tools: &Registry) -> Result<(Registry, Arc<ToolCatalogue>), InvalidTool> {
         let ServedTools { tools: served, catalogue } = self.served(tools)?;
         Ok((served.map_or_else(|| tools.clone(), |served| served.with_state_of(tools)), catalogue))

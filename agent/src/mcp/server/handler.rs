@@ -23,7 +23,7 @@ pub(super) struct ProtocolHandler {
     pub(super) admitted: Option<Arc<AdmittedRequest>>,
 }
 
-/// The supported methods. `rmcp` passes a request with invalid parameters to `on_custom_request`, like a request with an unknown method.
+/// The supported methods. If one of them arrives in `on_custom_request`, its parameters are invalid.
 const METHODS: [&str; 6] =
     ["initialize", "ping", "server/discover", "subscriptions/listen", "tools/call", "tools/list"];
 /// The number of methods that exist only in the older protocol versions. These methods come first in [`METHODS`].

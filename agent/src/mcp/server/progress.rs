@@ -125,7 +125,7 @@ async fn send_all(queue: Arc<ProgressQueue>, target: ProgressTarget, token: Prog
             queue.changed.notified().await;
             continue;
         };
-        // After the end of the call, messages do not wait. If the limit is spent, `newest` has returned the only message that is left.
+        // After the end of the call, messages do not wait for the rate limit.
         if !is_over && let Some(until) = rate.wait() {
             tokio::select! {
                 () = sleep_until(until) => {}

@@ -82,8 +82,7 @@ struct LineTransport<I, O> {
 /// The requests that are not answered yet.
 #[derive(Default)]
 struct OpenRequests {
-    /// The ids of requests that wait for an answer of `rmcp`. They are not counted, because `rmcp` answers each id at most once, and never
-    /// after a cancellation.
+    /// The ids of requests that wait for an answer of `rmcp`. A repeated id is stored once, because `rmcp` answers each id at most once.
     ids: HashSet<RequestId>,
     /// Number of answers that are being written, including those to invalid lines.
     writing: usize,
@@ -188,7 +187,7 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> LineTransport<I, O> {
     }
 }
 
-/// Ends the connection when a write fails or is cancelled, because the last line may be cut. A complete write sets the field to `None`.
+/// A guard that ends the connection if a write does not complete, because a line may be cut. A complete write sets the field to `None`.
 struct CutLine<'o>(Option<&'o CancelToken>);
 
 impl Drop for CutLine<'_> {
@@ -493,8 +492,8 @@ mod tests {
     #[tokio::test]
     async fn arguments_are_not_logged_in_any_form() {
         let log = Log::default();
-        // If there is only one subscriber, `tracing` may cache a call site as disabled when a thread without a subscriber reaches the call
-        // site first. So there are two subscribers.
+        // With only one subscriber, `tracing` may disable a call site for good because another test, without a subscriber, reaches it
+        // first.
         let subscribers = [log.clone(), log.clone()].map(tracing::Dispatch::new);
         let _guard = tracing::dispatcher::set_default(&subscribers[0]);
         let mut lines = HELLO.to_owned();

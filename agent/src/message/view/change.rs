@@ -31,7 +31,7 @@ use super::super::usage::Usage;
 pub struct ViewChange {
     /// The number of the change, counted from 1.
     pub(super) generation: u32,
-    /// The number of messages at the beginning of the conversation that the change covers.
+    /// The number of first messages that the change covers.
     pub(super) at: usize,
     /// A hash of the first `at` messages. The change is ignored in a conversation that begins with other messages.
     pub(super) covers: String,

@@ -464,7 +464,7 @@ impl ConversationView {
         self.sent = self.assemble(self.summary.as_ref(), &self.replaced, self.conversation.len());
     }
 
-    /// Returns the messages to send if the conversation ended before index `until`.
+    /// Returns the messages to send for the first `until` messages of the conversation.
     fn assemble(
         &self,
         summary: Option<&(usize, Arc<Message>)>,

@@ -261,7 +261,7 @@ impl Breakers {
     }
 }
 
-/// A request that a breaker admitted. After a probe is dropped without a result, another probe may follow.
+/// A request that a circuit breaker admitted.
 struct Admission {
     breakers: Breakers,
     index: usize,

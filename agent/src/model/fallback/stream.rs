@@ -25,7 +25,7 @@ pub(super) struct FallbackEvents {
     fallback: Fallback,
     cx: StepCx,
     request: ModelRequest,
-    /// The model that gives the reply, with the record of attempts. Set when a reply begins, or when the request fails or is cancelled.
+    /// The provider and model of the reply, with the record of attempts. Set when a reply begins, or when the request ends without one.
     author: Arc<OnceLock<AssistantMessage>>,
     /// The indices of the models that were not tried yet, in the order in which they are asked.
     order: VecDeque<usize>,
@@ -51,7 +51,7 @@ struct OpenReply {
     admission: Admission,
     started: Duration,
     sent: MessageList,
-    /// Whether a rate limit ends this attempt without a retry: the model makes its own retries, or this is already the second try.
+    /// Whether a rate limit ends this attempt: the model makes its own retries, or this is the second try.
     is_final: bool,
 }
 
@@ -183,7 +183,7 @@ impl FallbackEvents {
         }
         self.attempts.push(self.attempt(&reply, &error));
         let own = self.attempts.len() - 1;
-        // If the model is itself a fallback, its reply lists its attempts before this error.
+        // If the failed model is a fallback, too, its own attempts are added.
         self.attempts.extend(ModelAttempt::before(reply.reply.partial()));
         if !self.fallback.kinds.contains(&error.kind()) {
             return Err(self.failed(error, own));
@@ -239,8 +239,8 @@ impl FallbackEvents {
         }
     }
 
-    /// Adds the other models that failed or were skipped to the text of `error`. The result is retryable if any error is. `own` is the
-    /// index of the attempt that had `error`. Also records the other attempts in `author`.
+    /// Returns `error` with notes about the other models that failed or were skipped. The result is retryable if the error of any model
+    /// is. `own` is the index of the attempt with `error`.
     fn failed(&self, error: ModelError, own: usize) -> ModelError {
         let others = self.attempts.iter().enumerate().filter(|(at, _)| *at != own);
         let attempts = others.map(|(_, attempt)| attempt.clone()).collect();

@@ -239,8 +239,8 @@ enum LimitedPhase {
 }
 
 impl LimitedEvents {
-    /// Replaces the reserved tokens by the used tokens, and releases the permit. Without a reported usage, a failed reply counts its
-    /// estimated input, and a complete reply keeps its reservation.
+    /// Replaces the reserved tokens by the tokens that the reply used, and releases the permit. A complete reply of unknown usage keeps
+    /// its reservation.
     fn settle(&mut self, error: Option<&ModelError>) {
         let LimitedPhase::Read(mut read) = std::mem::replace(&mut self.phase, LimitedPhase::Over) else {
             return;

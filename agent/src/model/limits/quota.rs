@@ -1,5 +1,5 @@
-//! The remaining amounts of a provider's own limits, as its responses report them. A report can delay requests that the limits of this
-//! program admit, but never admits more.
+//! The amounts that a provider's responses report as left of its own limits. A report can delay requests that the limits of this program
+//! admit, but never admits more.
 
 #![cfg_attr(not(feature = "http"), allow(dead_code, reason = "only responses over HTTP report a quota"))]
 
@@ -45,7 +45,7 @@ impl fmt::Debug for QuotaListener {
     }
 }
 
-/// The newest report of each limit, and the requests that the next report may not count yet.
+/// The newest report of each limit, and the requests that have no response yet.
 #[derive(Debug, Default)]
 pub(super) struct ReportedQuota {
     reports: [Option<QuotaReport>; 4],
@@ -59,8 +59,7 @@ struct QuotaReport {
     request: u64,
     at: Duration,
     quota: QuotaLeft,
-    /// The amount that the report may not include: the needs of requests that were admitted later, or whose responses had not begun when
-    /// the report arrived.
+    /// The needs of requests that the report may not count: later requests, and requests whose responses had not begun when it arrived.
     taken: u64,
 }
 
@@ -100,7 +99,7 @@ impl ReportedQuota {
     }
 
     /// Records the quota that a response reports. Requests without a response are subtracted, because the provider may not have counted
-    /// them. A lower report of a later request is kept until its limit is refilled.
+    /// them. A late response to an earlier request cannot raise the quota.
     pub(super) fn record(&mut self, now: Duration, request: u64, quota: ProviderQuota) {
         self.unreported.remove(&request);
         for (kind, (slot, quota)) in self.reports.iter_mut().zip(quota.left).enumerate() {
@@ -130,8 +129,8 @@ impl QuotaReport {
         self.at.saturating_add(self.quota.refill)
     }
 
-    /// Returns the time from which this amount is available, or zero if enough remains. If the size of the limit was reported, the limit
-    /// is assumed to refill evenly over the reported time. Otherwise, the limit is assumed to refill only at the end of this time.
+    /// Returns the time at which `need` is available, or zero if it is available now. A limit of reported size is assumed to refill evenly
+    /// until `full_at`, and any other limit only at `full_at`.
     fn ready_at(&self, need: u64) -> Duration {
         let missing = need.saturating_add(self.taken).saturating_sub(self.quota.left);
         if missing == 0 {

@@ -296,7 +296,7 @@ impl Model for ReportingModel {
     answered_by_model!();
 }
 
-/// Returns a report of the limit with the index `kind` in `Need`. If `limit` is 0, the size of the limit is not reported.
+/// Returns a report that `left` of `limit` remain. `kind` is the index in `Need`. If `limit` is 0, the report omits the limit.
 fn left(kind: usize, limit: u64, left: u64, seconds: u64) -> ProviderQuota {
     let mut quota = ProviderQuota::default();
     quota.left[kind] =

@@ -91,8 +91,8 @@ impl Limiter {
 }
 
 impl LimiterState {
-    /// Counts a request if all limits admit it, and returns the [`MinuteWindow`] slot in which its tokens are counted. The error is the
-    /// time at which to try again, or `None` if another request has to end first.
+    /// Counts a request if all limits admit it, and returns the [`MinuteWindow`] slot that counts its tokens. Otherwise, returns the time
+    /// of the next try, or `None` if another request has to end first.
     fn admit(
         &mut self,
         now: Duration,
@@ -258,8 +258,8 @@ impl Permit {
         state.wake_first();
     }
 
-    /// Returns the listener for the quota in the response to this request. The listener then notifies `outer`, the listener of a limiter
-    /// around this one.
+    /// Returns a listener that records the provider's quota for this limiter, and then notifies `outer`, the listener of a limiter around
+    /// this one.
     pub(super) fn quota_listener(&self, outer: Option<QuotaListener>) -> QuotaListener {
         let (limiter, id) = (self.limiter.clone(), self.id);
         QuotaListener::new(move |quota| {

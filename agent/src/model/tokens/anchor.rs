@@ -36,13 +36,13 @@ const MAX_SCANNED: usize = 256;
 const MIN_ERROR: u64 = 10;
 const ERROR_WITHOUT_ANCHOR: u64 = 35;
 
-/// A reply that reports its usage: the provider's count of the tokens up to the end of this reply.
+/// A reply with a reported usage. Estimates start from the provider's count up to this reply.
 #[derive(Clone, Copy)]
 pub(super) struct TokenAnchor {
     /// The index of the reply.
     pub(super) at: usize,
     input: u64,
-    /// The tokens of the request and of the reply, without reasoning that is not sent again.
+    /// The tokens of the request and its reply. Reasoning that is not sent again does not count.
     pub(super) known: u64,
     /// The tokens of the request that are not in messages, such as tools and system prompt. `None` if they were not recorded.
     frame: Option<u64>,
@@ -62,12 +62,12 @@ impl TokenAnchor {
 struct TokenIncrement {
     actual: u64,
     raw: u64,
-    /// The number of input tokens of the later anchor.
+    /// The input tokens that the later reply reports.
     input: u64,
 }
 
-/// Estimates the tokens of a request with these messages. `frame` counts the tokens that are not in messages. If the newest anchor has no
-/// such count, these tokens are assumed to be unchanged since then.
+/// Estimates the tokens of a request with these messages. `frame` counts the other tokens, such as those of the tools. If the newest
+/// anchor did not record this count, the count is assumed to be unchanged.
 pub(super) fn estimate(
     messages: &[Arc<Message>],
     info: &ModelInfo,
@@ -85,7 +85,7 @@ pub(super) fn estimate(
     TokenEstimate { tokens, error: share(tokens, error), is_anchored: true }
 }
 
-/// Estimates the messages of a view like [`estimate`]. If the view has changed since the newest anchor, its change in size is added to the
+/// Estimates the messages of a view like [`estimate`]. If the view has changed since the newest anchor, the change in size corrects the
 /// anchor's count.
 pub(super) fn estimate_view(
     view: &ConversationView,
@@ -149,7 +149,7 @@ pub(super) fn correction(
         let [before, after] = pair else { return None };
         let raw = size.messages(messages.get(before.at + 1..after.at)?);
         let (less, more) = before.frame.zip(after.frame).unwrap_or_default();
-        // A pair with fewer tokens after it is skipped, because messages were replaced or removed in between.
+        // Skips a pair of replies if the tokens decreased between them.
         let actual = after.input.saturating_add(less).checked_sub(before.known.saturating_add(more))?;
         (raw >= MIN_INCREMENT).then_some(TokenIncrement { actual, raw, input: after.input })
     });

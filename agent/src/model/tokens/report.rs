@@ -49,8 +49,8 @@ pub struct ContextReport {
     pub usable: Option<u64>,
     /// The estimated tokens of the request.
     pub used: u64,
-    /// The possible error of the estimate, in tokens: 35 % of the estimate. If the usage of a reply corrects the estimate, the error is 10
-    /// %, or more if earlier estimates in this conversation had a larger error.
+    /// The possible error of the estimate, in tokens: 35 % of the estimate. If [`is_anchored`](Self::is_anchored), it is only 10 %, or
+    /// more if earlier estimates in this conversation were worse.
     pub error: u64,
     /// Whether the usage of a reply corrects the estimate.
     pub is_anchored: bool,
@@ -140,7 +140,6 @@ enum SourceKind {
     Summary,
 }
 
-/// A source with the name of its tool, or an empty name.
 type NamedSource<'a> = (SourceKind, &'a str);
 
 /// The tokens and the number of items of each source.
@@ -233,10 +232,10 @@ impl ContextReport {
     /// Tokens are estimated from bytes. A token is 4 bytes of ASCII text, 3 bytes of other text, 2 bytes of encoded data, or 5 bytes of
     /// JSON. A Chinese, Japanese or Korean character counts 1.1 tokens.
     ///
-    /// If a reply of this model reports its usage, only the messages after the newest such reply are estimated. The usage of earlier
-    /// replies corrects the estimate. Tools and system prompt count as unchanged since the newest such reply, unless the reply records
-    /// their size. Replies of runs with a [managed context](crate::AssistantBuilder::manage_context) do so. Tools that the provider runs
-    /// are not counted. The result depends only on the arguments.
+    /// If replies of this model report their usage, only the messages after the newest of these replies are estimated, and the usage of
+    /// the earlier ones corrects the estimate. Tools and system prompt are assumed to be unchanged since the newest of these replies,
+    /// except in runs with a [managed context](crate::AssistantBuilder::manage_context). Tools that the provider runs are not counted. The
+    /// result depends only on the arguments.
     ///
     /// ```
     /// use agent::message::{AssistantMessage, Message, Usage};

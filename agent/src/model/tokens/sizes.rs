@@ -189,7 +189,7 @@ mod tests {
             let Message::User(user) = Arc::make_mut(&mut message) else { unreachable!() };
             user.content = vec![Part::text("abc ".repeat(usize::try_from(tokens).unwrap() + 1))];
         }
-        // Each of these messages is dropped before the next one is created. The next message must not get the size of a dropped message.
+        // Each message is dropped before the next one is created, perhaps at the same address. The old size must not be used again.
         for tokens in 1..1_000 {
             assert_eq!(size(&Arc::new(Message::user("abc ".repeat(tokens)))), 4 + tokens as u64);
         }

@@ -53,7 +53,7 @@ fn the_estimate_is_additive() {
 
 #[test]
 fn replies_correct_the_factor_which_is_bounded() {
-    // The provider counts `percent` of the estimate for each message of the user.
+    // Each user message is estimated at 200 tokens. The provider counts `percent` %.
     for (percent, factor) in [(10, 512), (50, 512), (100, 1024), (150, 1536), (250, 2560), (900, 2560)] {
         let mut messages = vec![user(196), reply("abcd", Usage::new(1_000, 1))];
         let mut input = 1_001;

@@ -278,8 +278,8 @@ pub(super) fn is_safe_id(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// Replaces the characters of an id that Anthropic does not accept: all but `[a-zA-Z0-9_-]`. `number` counts the replacements that were
-/// already in use. If it is above 0, a digest of the id and the number is appended.
+/// Returns the id with `_` for all characters but `[a-zA-Z0-9_-]`, or `call` for an empty id. A `number` above 0 adds a digest of the id
+/// and the number.
 pub(super) fn safe_id(id: &str, number: u32) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
     let safe: String = id.chars().map(safe).collect();

@@ -169,8 +169,8 @@ impl Encoder<'_> {
         own.find_map(|data| data.data.get("container")?.get("id"))
     }
 
-    /// Writes the sampling settings that Anthropic accepts. Anthropic rejects both settings with thinking, for models from 4.7, and from
-    /// API version `2026-10-21` on. Models 4.5 and 4.6 accept only one of the settings, so `top_p` is left out.
+    /// Writes the sampling settings that Anthropic accepts. Anthropic rejects both settings with thinking, from model version 4.7 on, and
+    /// from API version `2026-10-21` on. Models 4.5 and 4.6 accept one setting, so `top_p` is left out.
     fn sampling(&self, settings: &ThinkingSettings, body: &mut BodyFields) {
         let thinks = settings.thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
         let values = [("temperature", self.request.temperature), ("top_p", self.request.top_p)];
@@ -316,8 +316,8 @@ impl Encoder<'_> {
         Ok(list.finish())
     }
 
-    /// Writes the turns from [`WireList::start`] on, after the text that is reused from the last request. Returns `false` if the last
-    /// message of this text must be written again.
+    /// Adds the turns from [`WireList::start`] on to the text that is reused from the last request. Returns `false` if the last reused
+    /// message must be written again.
     fn push_turns(&self, ids: &CallIds, list: &mut WireList<'_>) -> Result<bool, ModelError> {
         let messages = &self.request.messages;
         // Anthropic requires that a request begins with a message of the user, so one is put before a reply at the beginning. A parsed

@@ -63,11 +63,11 @@ mod tests;
 /// ```
 ///
 /// `temperature` and `top_p` are left out, with a warning, where Anthropic refuses them: together with thinking, from version `2026-10-21`
-/// on, and with models from 4.7. With models 4.5 and 4.6, only `top_p` is left out, if `temperature` is set, too.
+/// on, and with models from 4.7. With models 4.5 and 4.6, `top_p` is left out if both are set.
 ///
-/// Texts that are only whitespace and have no provider data are left out, because Anthropic refuses them, even in its own replies. Messages
-/// without other content are left out, too, and so is whitespace at the end of an assistant message that the model continues. A
-/// conversation that becomes empty is an error.
+/// Texts of only whitespace are left out, because Anthropic refuses them, unless they have provider data. Messages that become empty are
+/// left out, too. A conversation that becomes empty is an error. Whitespace at the end of an assistant message that the model continues is
+/// removed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AnthropicMessages {
@@ -80,7 +80,7 @@ pub struct AnthropicMessages {
     pub betas: Vec<String>,
 }
 
-/// The first version that does not accept sampling settings, documents in assistant messages and citations in user texts.
+/// The first API version that refuses sampling settings, documents in assistant messages and citations in user texts.
 const STRICTER_SINCE: &str = "2026-10-21";
 
 impl Default for AnthropicMessages {

@@ -86,9 +86,8 @@ impl Catalogue {
         self
     }
 
-    /// Sets the facts about a model, `provider/model`: its context window, maximum output and prices. They replace the built-in facts about
-    /// this model. [`max_output`](ModelFacts::max_output) is sent as the `max_tokens` of each request that sets a larger `max_tokens` or
-    /// none.
+    /// Sets the facts about a model, `provider/model`: its context window, maximum output and prices. They replace the built-in facts
+    /// about this model. [`max_output`](ModelFacts::max_output) is the default and the maximum of `max_tokens` in requests.
     ///
     /// ```
     /// use agent::provider::{Catalogue, ModelFacts, Prices};
@@ -104,9 +103,9 @@ impl Catalogue {
     }
 
     /// Configures one model differently from its provider, for example its address, headers, key and facts. The name of `model` must
-    /// contain the provider and the model; the catalogue of `model` is ignored. Earlier settings of this model are replaced, but earlier
-    /// facts stay if `model` has none. A header replaces the provider's header with the same name. Settings of the builder that
-    /// [`builder`](Self::builder) returns take precedence.
+    /// contain the provider, as in `ollama/large`; the catalogue of `model` is ignored. A later configuration of a model replaces the
+    /// earlier one, except its facts if the later one has none. A header replaces the provider's header with the same name. Settings of
+    /// the builder that [`builder`](Self::builder) returns take precedence.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -243,7 +242,7 @@ impl Catalogue {
         let names: Vec<&str> = self.providers.iter().map(|provider| provider.name.as_str()).collect();
         let Some(provider) = self.providers.iter().find(|provider| provider.name == provider_name) else {
             let mut near = did_you_mean(provider_name, names.iter().copied());
-            // For the name of a model without its provider, the suggestion is the full name.
+            // For a name without a provider, such as `gpt-5`, the suggestion is `openai/gpt-5`.
             let by_model =
                 facts::provider_of(provider_name).filter(|name| names.contains(name) && model.is_none());
             let suggestion = by_model

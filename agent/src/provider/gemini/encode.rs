@@ -46,8 +46,8 @@ pub(super) fn request(
     Ok(HttpRequest::with_body(path, body.into_body()).with_header("accept", "text/event-stream"))
 }
 
-/// Encodes the name of a model for the path of a URL. Applications may take names from their users, so a name must not change the rest of
-/// the path. The empty name is accepted for a request parsed from its body, which does not contain the name.
+/// Encodes the name of a model for the path of a URL, so that a name from a user cannot change the rest of the path. The name is empty for
+/// a request that was parsed from its body.
 fn encode_path(name: &str) -> Result<String, ModelError> {
     if name.split('/').any(|part| matches!(part, "." | "..") || (part.is_empty() && !name.is_empty())) {
         let text = format!("{name:?} is not the name of a model: its parts are empty, `.` or `..`");
@@ -72,7 +72,7 @@ struct Encoder<'a> {
     request: &'a ModelRequest,
 }
 
-/// The ids that Gemini gave its calls, by the ids that the conversation uses.
+/// Maps the call ids of the conversation to the ids that Gemini sent.
 struct GeminiIds<'a> {
     provider: &'a str,
     /// The messages whose JSON text is reused from an earlier request. They are searched only for calls that later messages lack.
@@ -251,7 +251,7 @@ impl Encoder<'_> {
         some_text(&data.data, TOKEN)
     }
 
-    /// Returns the number of messages to send. With a continuation token, the pieces of the paused reply at the end are not sent.
+    /// Returns the number of messages to send. A continuation token replaces the pieces of the paused reply at the end.
     fn sent(&self) -> usize {
         let messages = &self.request.messages;
         if self.token().is_none() {
@@ -270,8 +270,8 @@ impl Encoder<'_> {
         Ok(list.finish())
     }
 
-    /// Writes the turns from [`WireList::start`] on. The text before this position is reused from an earlier request. Returns `false` if
-    /// the reused text has to change. The caller then rewinds the list and calls this function again.
+    /// Writes the turns that the reused text of an earlier request does not contain. Returns `false` if the reused text has to change. The
+    /// caller then rewinds the list and calls this function again.
     fn push_turns(&self, is_cached: bool, list: &mut WireList<'_>) -> Result<bool, ModelError> {
         let (messages, provider) = (&self.request.messages, self.model.provider.as_str());
         // Gemini refuses a conversation that begins with the model, unless it follows cached content. A parsed request is still written

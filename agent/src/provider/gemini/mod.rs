@@ -61,8 +61,8 @@ mod tests;
 pub struct Gemini {
     /// The version of the API, the first segment of the path; empty if the base URL contains it.
     pub version: Cow<'static, str>,
-    /// Whether schemas are sent for older models: as `parameters` and `responseSchema`, in a subset of `OpenAPI` 3.0. The default fields
-    /// are `parametersJsonSchema` and `responseJsonSchema`.
+    /// Whether schemas have the form for older models: a subset of `OpenAPI` 3.0, in `parameters` and `responseSchema`. The default form
+    /// is JSON Schema, in `parametersJsonSchema` and `responseJsonSchema`.
     pub open_api_schemas: bool,
     /// Whether a stream may end without `finishReason`, for proxies that leave it out. A stream that ends early, without an error of the
     /// connection, then looks complete.
@@ -148,8 +148,8 @@ impl Protocol for Gemini {
         encode::request(self, model, request)
     }
 
-    /// Encodes the request for a token count. For Vertex AI (empty `version`), the body has only the counted fields. For the Gemini API,
-    /// one field contains the whole request.
+    /// Encodes the request for a token count. The Gemini API gets the whole request in one field. Vertex AI (empty `version`) gets only
+    /// some fields of the request.
     fn encode_count(
         &self,
         model: &ModelInfo,

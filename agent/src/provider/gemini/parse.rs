@@ -117,7 +117,7 @@ struct Reader<'a> {
     messages: Vec<Message>,
 }
 
-/// Returns the fields of a content other than its parts and the usual role, to write the content back unchanged.
+/// Returns the fields of a content that a message lacks, so that the content can be written back unchanged.
 fn other_fields(content: &Value, role: &str) -> JsonObject {
     let mut rest = content.as_object().cloned().unwrap_or_default();
     match rest.get("role") {
@@ -125,15 +125,15 @@ fn other_fields(content: &Value, role: &str) -> JsonObject {
         Some(given) if given == role => drop(rest.shift_remove("role")),
         Some(_) => {}
     }
-    // The encoder leaves out a content without parts, unless the empty list is one of these fields.
+    // An empty list stays, because the encoder otherwise leaves out a content without parts.
     if rest.get("parts").and_then(Value::as_array).is_some_and(|parts| !parts.is_empty()) {
         rest.shift_remove("parts");
     }
     rest
 }
 
-/// Returns provider data that says whether a message joins the content of the previous message. If so, `rest` is `None`. Otherwise, `rest`
-/// has the other fields of the content. For a result, `joined` is always recorded, because the encoder usually joins results.
+/// Returns provider data about the content of a message. `rest` has the other fields of the content, or is `None` if the message joins the
+/// previous content. Results always record `joined`, because the encoder usually joins results.
 fn position_data(rest: Option<JsonObject>, is_result: bool) -> JsonObject {
     let mut data = JsonObject::new();
     if rest.is_none() || is_result {

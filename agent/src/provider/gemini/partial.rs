@@ -81,8 +81,8 @@ impl PartialArguments {
         }
     }
 
-    /// Returns whether a value can be set at its path, and counts the objects and lists that this creates. Otherwise, the caller uses the
-    /// whole path as a key, which is the name of no parameter.
+    /// Counts the objects and lists that are missing at a path. Returns `false` if the value must not be set there. The caller then uses
+    /// the whole path as a key.
     fn can_place(&mut self, steps: &[PathStep]) -> bool {
         let Some(missing) = count_missing(&self.root, steps) else { return false };
         let created = self.created + missing.saturating_sub(1);
@@ -117,8 +117,7 @@ enum PathStep {
     Index(usize),
 }
 
-/// Counts the steps of a path that lead to no value yet. Returns `None` if an index skips positions: filling the gap would create items
-/// that were not sent.
+/// Counts the values that have to be created for a path. Returns `None` if an index would leave a gap of items that were not sent.
 fn count_missing(root: &Value, steps: &[PathStep]) -> Option<usize> {
     let (mut node, mut missing) = (Some(root), 0);
     for step in steps {

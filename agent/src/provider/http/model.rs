@@ -193,8 +193,8 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets the capabilities of the model. By default, they follow from the model's name. With another [address](Self::base_url) than the
-    /// provider's, the default has no schemas for replies.
+    /// Sets the capabilities of the model. By default, they follow from the model's name. With a [`base_url`](Self::base_url), schemas for
+    /// replies are off by default.
     pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = Some(capabilities);
         self

@@ -67,7 +67,7 @@ pub struct HttpOptions {
     /// Maximum length of one event of a stream, in bytes. Default: 16 MiB.
     pub max_event: usize,
     /// Maximum length of a response that is one JSON document instead of a stream, in bytes. Default: 32 MiB. A shorter response or event
-    /// is also refused if its parsed values would need a multiple of the limit in memory.
+    /// is also refused if its parsed values need more than 16 times the limit in memory.
     pub max_document: usize,
     /// The `User-Agent` header.
     pub user_agent: String,

@@ -10,7 +10,7 @@ use crate::provider::tools::has_strict_tools;
 use crate::schema::{Dialect, render, restore_nulls};
 use crate::tool::dialect::tools_in_dialect;
 
-/// A filter of events. It removes these nulls from complete calls and answers with strict schemas.
+/// A filter of events that removes the nulls for absent properties from complete calls and answers.
 pub(super) struct NullRestorer {
     dialect: Dialect,
     /// The compiled schemas of the tools that are sent with a strict schema.

@@ -106,7 +106,7 @@ pub(super) fn effort(model: &str, thinking: Thinking) -> &'static str {
     WORDS.get(at).copied().unwrap_or("medium")
 }
 
-/// Returns the supported efforts, as indexes into the `WORDS` of [`effort`].
+/// Returns the supported efforts: 0 is `none` and 4 is `high`, as in the `WORDS` of [`effort`].
 fn known_efforts(name: &str) -> &'static [usize] {
     let version = name.strip_prefix("gpt-").and_then(|rest| {
         let mut numbers = rest.split(['-', '.']).map(|word| word.parse::<u32>().ok());

@@ -16,7 +16,7 @@ pub(super) fn take_content(fields: &mut JsonObject, key: &str) -> Option<Value> 
     if has_content { fields.shift_remove(key) } else { None }
 }
 
-/// Reads content as parts. A list item that `write` would not reproduce becomes an opaque part.
+/// Reads content as parts. An item stays unread, as an opaque part, if `write` would change it.
 pub(super) fn read_content(
     content: Option<Value>,
     provider: &str,

@@ -232,7 +232,7 @@ impl SseParser {
         let line = std::mem::take(&mut self.line);
         let mut fields = ChunkFields::default();
         if !line.is_empty() {
-            // `push` refuses a `data:` line that makes the event too long, so at most the line break of an empty `data` is left out.
+            // `push` has already refused lines that are too long, so this error can drop only a line break.
             let _ = self.read_line(&line, &mut fields, &mut on);
         }
         self.dispatch(&mut fields, &mut on);
@@ -325,7 +325,7 @@ impl SseParser {
         Ok(())
     }
 
-    /// Adds a line of JSON outside of events. Complete JSON ends the current event, and is passed on as a separate event. JSON that is
+    /// Adds a line of JSON that belongs to no event. Complete JSON becomes an event of its own, after the current event. JSON that is
     /// malformed or longer than [`MAX_STRAY`] is ignored.
     fn keep_stray(&mut self, line: &[u8], fields: &mut ChunkFields<'_>, on: &mut impl FnMut(SseEvent<'_>)) {
         let Some(mut stray) = self.stray.take() else { return };

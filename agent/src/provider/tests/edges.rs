@@ -370,7 +370,7 @@ fn what_was_read_from_a_request_goes_back_only_over_its_protocol() {
         let read: Conversation = serde_json::from_str(&stored).unwrap();
         assert_eq!(read, conversation);
     }
-    // Only the protocol that a long id comes from accepts it unchanged.
+    // A long id is sent unchanged only over the protocol that made it.
     let reply = |api: &str| {
         let mut reply = AssistantMessage::new([Part::tool_call(long, "f", "{}")]);
         (reply.provider, reply.api) = ("openai".into(), api.into());

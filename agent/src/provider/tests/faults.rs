@@ -134,7 +134,7 @@ fn a_connection_that_breaks_at_any_byte_takes_nothing_that_came() {
                 }
             }
             if reason.is_connection() {
-                // A body that ends regularly at this byte gives the same events.
+                // The same events arrive if the body ends here without an error.
                 assert_eq!(handed_out(&*protocol, bytes, None).0, prefix, "{api} cut at {cut}");
             }
         }

@@ -1,5 +1,4 @@
-//! Tests that the fast reading of frequent events, which builds no JSON values, gives the same events as the general reading, also for
-//! malformed input.
+//! Tests that the fast parser of frequent events gives the same events as the general parser, also for malformed input.
 
 use crate::model::{ModelEvent, ModelInfo};
 use crate::provider::frequent::GENERAL_ONLY;

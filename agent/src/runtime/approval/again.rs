@@ -22,16 +22,16 @@ pub(crate) enum CheckedAgain {
     Runs,
     /// The call runs with other arguments, which need no approval.
     RunsWith(ToolArguments),
-    /// The call waits for a decision, because its arguments differ from the approved ones, or because it now needs approval. `args` are
-    /// the new arguments, and `checked` the same arguments after coercion.
+    /// The call waits for a decision: its arguments are no longer the approved ones, or the call now needs approval. `checked` is `args`
+    /// after coercion.
     Asks { args: ToolArguments, checked: ToolArguments },
     /// The call does not run.
     Ends(Box<CallEnd>),
 }
 
 impl InProcessSteps {
-    /// Checks calls again before they run, and returns those that may still run, with their current arguments. Returns `None` if the run
-    /// has another step first, for example because a call waits for a decision.
+    /// Checks calls again before they run. Returns the calls that run now, with their current arguments, or `None` if another step comes
+    /// first, such as a decision on a call.
     pub(in crate::runtime) async fn check_again(
         &mut self,
         calls: Vec<(StepKey, Arc<ToolCall>)>,
@@ -80,8 +80,8 @@ impl CheckedAgain {
 }
 
 impl Performer {
-    /// Compares the earlier decision on a call with a new check under the current rules. The call would run with the arguments of `call`.
-    /// The new check was made on the arguments of `asked`, from the model or from a decision.
+    /// Decides whether a call still runs after a new check under the current rules. `call` has the arguments with which the call would
+    /// run. `asked` has the arguments that were checked.
     pub(in crate::runtime) fn checked_again(
         &self,
         ready: &ReadyCall,

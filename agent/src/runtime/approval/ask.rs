@@ -47,7 +47,7 @@ impl InProcessSteps {
                 match select(decided, pin!(assistant.steered())).await {
                     Either::Left((decisions, _)) => return Some(decisions),
                     Either::Right(((), _)) if assistant.is_steered() => return None,
-                    // The message has already left the queue, so the decisions are still needed.
+                    // The message was already taken from the queue, so the wait continues.
                     Either::Right(((), open)) => decided = open,
                 }
             }
@@ -119,7 +119,7 @@ impl InProcessSteps {
             self.emit().await;
         }
         if !children.is_empty() {
-            // The budget must count the usage of the children, so it is created while the run still contains them.
+            // `as_parent` counts the usage of the children, so it is called before the children leave the run.
             self.as_parent();
         }
         for (ord, resumption) in children {
@@ -281,8 +281,7 @@ fn decided(
     }
 }
 
-/// A call with arguments that a person changed, for the hooks. A hook can only block the call or fail. All other results are ignored,
-/// because the person has decided.
+/// A call with arguments that a person changed. A hook can still block the call, but cannot change the arguments again.
 struct EditedCall {
     tool: Option<Tool>,
     info: ToolCallInfo,
@@ -341,7 +340,7 @@ fn with_sent_secrets(
     remaining.map_or(Ok(edited), Err)
 }
 
-/// Replaces each value in `edited` that the person left as in `shown` by the value in `sent`.
+/// Replaces each value in `edited` that equals its value in `shown` by its value in `sent`.
 fn restore_unchanged(edited: &mut Value, shown: &Value, sent: &Value) {
     if edited == shown {
         edited.clone_from(sent);

@@ -85,11 +85,10 @@ impl fmt::Debug for Decision {
 
 pub(super) type Approver = Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Decision> + Send + Sync>;
 
-/// The decisions on calls, answers to questions, and results from outside with which [`Assistant::resume`](super::Assistant::resume)
-/// continues a suspended run.
+/// The decisions on calls, the answers to questions, and the results from outside, for [`Assistant::resume`](super::Assistant::resume).
 ///
-/// The JSON of this type contains changed arguments and delivered results with their secrets, because the resumed run needs the secrets.
-/// The requests and the `Debug` text contain no secrets.
+/// The JSON of this type contains the secrets of changed arguments and delivered results, because the resumed run needs them. The requests
+/// and the `Debug` text contain no secrets.
 ///
 /// Each decision contains its request, so it counts only for the call and the arguments of this request. A decision can be stored and sent
 /// like its request.

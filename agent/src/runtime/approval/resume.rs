@@ -22,8 +22,7 @@ pub(in crate::runtime) struct Resumption {
     pub(in crate::runtime) children: Vec<(u32, Resumption)>,
 }
 
-/// Checks that the run can be resumed, and that the run and its sub-agents wait for these decisions, inputs and results. Verifies the
-/// signatures of a stored run.
+/// Checks that the run can be resumed, and that each decision, input and result is awaited. Verifies the signatures of a stored run.
 pub(in crate::runtime) fn check(
     core: &AgentLoop,
     decisions: Decisions,
@@ -232,7 +231,7 @@ pub(in crate::runtime) fn can_resume_in(conversation: &Conversation, of_run: &Co
 /// Verifies the signatures of a stored run: one for each call that may still run, and one for the state of the run. Without a signer,
 /// fails if the run contains calls that may still run, sub-agents or serialized state.
 pub(in crate::runtime) fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> {
-    // A signature in another format never matches. The error names the version as the cause.
+    // Some older versions signed in another format. The error then names the version.
     verify_signatures(core, signer).map_err(|error| match (error, core.version_signed_differently()) {
         (ResumeError::NotSigned, _) => ResumeError::NotSigned,
         (_, Some(version)) => ResumeError::OldVersion { version },

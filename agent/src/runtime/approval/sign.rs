@@ -97,8 +97,8 @@ impl Signer {
     }
 }
 
-/// Returns the text that the signature of a call covers. The call runs with the arguments `args`, the decision is about `asked`, and
-/// `shown` are the arguments that a person sees. `asked` and `shown` are null for a call that needs no decision.
+/// Returns the text that the signature of a call covers. `args` are the arguments of the call, `asked` those that the decision is about,
+/// and `shown` those that a person sees. `asked` and `shown` are null for a call without a decision.
 #[cfg(feature = "approvals-signed")]
 fn bound_call(call: &SignedCall) -> String {
     let key = &call.key;

@@ -100,7 +100,7 @@ impl Drop for BudgetGate {
                     held.release().await;
                 }
             }),
-            // A dropped hold settles itself.
+            // The hold in `Read` settles itself when it is dropped.
             GatePhase::Read(_) | GatePhase::Over => return,
         };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {

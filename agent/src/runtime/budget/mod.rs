@@ -32,7 +32,7 @@ use crate::tool::{BoxFuture, context::ToolContext};
 
 /// Billionths in a dollar. Amounts of money are stored in billionths.
 const NANOS: f64 = 1e9;
-/// Lowest maximum length of a reply, in tokens, if the maximum is lowered to fit the budgets. The budget for thinking is added.
+/// Number of tokens that the budgets must leave for a reply, in addition to the budget for its thinking.
 const MIN_REPLY: u64 = 1_024;
 /// Assumed maximum length of a reply if neither the request nor the model has a maximum, in tokens.
 const MAX_REPLY: u64 = 32_000;
@@ -40,7 +40,7 @@ const MAX_REPLY: u64 = 32_000;
 const STORE_FAILED: &str = "budget_store";
 /// The code of the error of a request that the client did not send because of a limit.
 const NOT_SENT: &str = "local_limit";
-/// The time for which a hold waits for its settlement, in milliseconds. Afterwards, the hold counts as spent.
+/// The lifetime of a hold, in milliseconds. A hold that is not settled by then counts as spent.
 const HOLD_MS: i64 = 30 * 60 * 1_000;
 
 /// A budget of tokens or dollars, for [`AssistantBuilder::budget`](crate::AssistantBuilder::budget).
@@ -315,7 +315,7 @@ impl AnnouncedBudgets {
     }
 }
 
-/// The estimates of a request, in tokens, with the id of its hold and its model.
+/// The estimated size of a request and its reply, in tokens.
 struct RequestPlan {
     id: String,
     model: Arc<dyn Model>,
@@ -331,7 +331,7 @@ struct RequestPlan {
 /// for a cancelled request. Without a tokio runtime, the amounts stay reserved.
 pub(super) struct HeldBudgets(Option<(BoundBudgets, RequestPlan)>);
 
-/// The reached limit of a refused request, as the source of its [`ModelError`].
+/// The source of the [`ModelError`] of a request that a budget refused.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct BudgetRefusal(LimitReached);
@@ -369,12 +369,11 @@ impl BoundBudgets {
         };
         let least = MIN_REPLY.saturating_add(thinking).min(output);
         let id = super::new_id(&step.key.as_ref().map(ToString::to_string).unwrap_or_default());
-        // The keys of the budgets that this request may spend completely. For any other budget, the first try allows only 80 % of the
-        // limit. If the store refuses this try, its answer shows whether the budget is nearly spent.
+        // The budgets that this request may spend completely. For any other budget, the first try allows only 80 % of the limit, so that a
+        // refusal shows whether the budget is nearly spent.
         let mut whole = self.announced.keys().clone();
         let mut plan = RequestPlan { id, model, input: estimate.upper_bound(), output, least };
-        // The loop ends even if other requests reserve amounts meanwhile: each refusal either raises a limit from 80 % to 100 %, or
-        // shortens the reply.
+        // The loop ends, because each refusal either raises a limit from 80 % to 100 %, or shortens the reply.
         while plan.output >= plan.least {
             let holds = self.entries().map(|(budget, key)| {
                 let amount = self.budgets.needed(budget, &plan, plan.output);

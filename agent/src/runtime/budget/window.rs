@@ -1,4 +1,4 @@
-//! The windows of budgets: the periods to which their amounts apply.
+//! The period in which the amount of a budget may be spent.
 
 /// The period of a [`Budget`](super::Budget). In each period, the whole amount is available again. Days and months are in UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -116,9 +116,9 @@ impl AssistantBuilder {
     }
 
     /// Sets how often a model may repeat a call: the same tool, the same validated arguments and, if the call ran, the same result. From
-    /// the number `refuse_at` on, the calls do not run, and fail with the code `repeated_call`. The call with the number `end_at` ends the
-    /// run after the calls of its reply. By default these numbers are 3 and 5. A user message or another result restarts the count. All
-    /// answers of a sub-agent count as the same result. Calls of tools with `allow_repeat` are not counted.
+    /// call number `refuse_at` on, the calls do not run: they fail with the code `repeated_call`. Call number `end_at` also ends the run,
+    /// after the other calls of its reply. Default: 3 and 5. A user message or another result restarts the count. All answers of a
+    /// sub-agent count as the same result. Calls of tools with `allow_repeat` are not counted.
     ///
     /// ```
     /// use agent::run::Limit;
@@ -163,11 +163,11 @@ impl AssistantBuilder {
         self
     }
 
-    /// Continues an answer that its token limit cut, up to `times` times in a row; 0 by default, so that a cut answer ends the run.
+    /// Continues an answer that was cut at its token limit, up to `times` times in a row. By default 0: a cut answer ends the run.
     ///
     /// For a text, a short message asks the model to continue at the cut, and [`RunOutput::text`](crate::RunOutput::text) has the whole
-    /// text. A call, structured output, and thinking without a text cannot be continued. The request is then repeated once with twice its
-    /// `max_tokens`, up to the model's maximum, and the first reply stays in the conversation as a failed reply. A request without
+    /// text. A call, structured output, and thinking without a text cannot be continued. Instead, the request is repeated once with twice
+    /// its `max_tokens`, up to the model's maximum. The cut reply stays in the conversation as a failed reply. A request without
     /// `max_tokens`, or with the model's maximum, is not repeated. A reply that ended because the window was full is not continued; see
     /// [`manage_context`](Self::manage_context).
     ///

@@ -20,8 +20,8 @@ const MAX_CLEARS: u32 = 2;
 /// Maximum number of summaries before one request. More than one is needed only if the messages do not fit into a single request for a
 /// summary.
 const MAX_COMPACTIONS: u32 = 4;
-/// The minimum effect of a summary is the usable window divided by this number. A summary that saves less is not used. After a failed
-/// summary, another one is requested when the request has grown by the minimum effect, or cannot be sent as it is.
+/// A summary must save at least the usable window divided by this number. After a failed summary, the request must grow by the same amount
+/// before another summary is requested, unless the request is too long to be sent.
 const MIN_EFFECT: u64 = 10;
 
 /// The changes that were made before one request.
@@ -119,8 +119,8 @@ impl Performer {
                 }
                 ViewDecision::Full { .. } | ViewDecision::Clear { .. } | ViewDecision::Fits => {
                     let is_full = overflow.is_some() && !pass.is_changed;
-                    // The estimate may be too high, so the provider decides on a request up to the whole window. A refused request fails
-                    // if nothing could be changed.
+                    // A request that may fit the window is sent, because the estimate may be too high. A refused request that cannot be
+                    // made smaller fails.
                     if is_full || estimate.tokens > window {
                         if let Some(reached) = pass.limit {
                             return Err(StepError::Limit(reached));
@@ -222,9 +222,8 @@ impl Performer {
         Ok(outcome)
     }
 
-    /// Returns a task that summarizes the messages before an index, and the index: `at`, or an earlier one if the messages are too long
-    /// for a single request. If they are too long at every index, the task fails when it runs. Returns `None` if no model writes
-    /// summaries.
+    /// Returns an index, and a task that summarizes the messages before the index. The index is `at`, or a lower one if the messages are
+    /// too long for one request. If no index fits, the task fails when it runs. Returns `None` if no model writes summaries.
     pub(in crate::runtime) fn summary_task(
         &self,
         limits: &ContextLimits,
@@ -318,7 +317,7 @@ impl Performer {
         self.size_counter().estimate_view(view, self.info(), || frame)
     }
 
-    /// Returns the number of tokens that a request with these tools has in addition to its messages, for example for the system prompt.
+    /// Returns the number of tokens of a request outside of its messages: those of the system prompt, these tools and so on.
     pub(in crate::runtime) fn frame(&self, tools: &[ToolDefinition]) -> u64 {
         self.size_counter().frame(&self.config.request, tools)
     }

@@ -86,8 +86,8 @@ impl ContextLimits {
 #[derive(Default)]
 pub(crate) struct ContextState {
     pub(crate) view: ConversationView,
-    /// The estimated tokens of the request at which a compaction failed or had no effect. No other compaction is tried until the estimate
-    /// has grown, unless the request cannot be sent as it is.
+    /// The estimated tokens of the request when a compaction failed. Compaction is tried again when the estimate has grown, or when the
+    /// request is too long to be sent.
     pub(super) failed_at: Option<u64>,
     /// Whether the last request used more than 90 % of the usable tokens.
     is_near: bool,

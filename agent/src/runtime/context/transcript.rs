@@ -24,7 +24,7 @@ pub(super) fn transcript(
 fn write(messages: &[Arc<Message>], (data, words): (usize, usize)) -> String {
     let mut text = String::from("<transcript>\n");
     for message in messages {
-        // The parts are joined before their tags are changed, because a tag may be split over several parts.
+        // A tag may be split over several parts, so the parts are joined before `neutral` changes tags.
         let mut body = String::new();
         if let Message::ToolResult(result) = &**message {
             let (tool, id, outcome) = (neutral(&result.tool), neutral(&result.call_id), &result.outcome);

@@ -47,7 +47,7 @@ impl InProcessSteps {
         self.end_reply(failure)
     }
 
-    /// Sends a request, and returns the span of its reply. This function is not `async`, so that no future reserves room for `request`.
+    /// Sends a request, and returns the span of its reply. The function is not `async`, because a future would also contain `request`.
     ///
     /// # Errors
     /// Returns a failed reply if `request` is the error of a hook, or if the client of the model panics.
@@ -164,7 +164,7 @@ impl InProcessSteps {
             hand_off.set_recipient(recipient);
         }
         if is_managed {
-            // `hand_off.update` compares only the last message that it read. A change of the view may keep this message.
+            // `hand_off.update` compares only the last message that it read, and misses other changes of the view.
             if std::mem::replace(&mut context.handed, context.view.generation()) != context.view.generation()
             {
                 hand_off.restart();

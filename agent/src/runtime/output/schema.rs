@@ -31,7 +31,7 @@ pub(super) fn wrapped(schema: &Value) -> Option<Value> {
     Some(root.into())
 }
 
-/// Returns whether a schema has an `$id` that references within it are relative to. A fragment (`#…`) is only an anchor.
+/// Returns whether references in this schema are relative to its own `$id`. An `$id` of the form `#…` is only an anchor.
 fn has_own_base(schema: &Map<String, Value>) -> bool {
     schema.get("$id").and_then(Value::as_str).is_some_and(|id| !id.starts_with('#'))
 }
@@ -83,7 +83,7 @@ fn rebase(schema: &mut Value, depth: usize) {
     }
 }
 
-/// Rewrites references in the values of an object whose keys are names, not keywords.
+/// Rewrites references in the schemas under a keyword such as `properties`.
 fn rebase_values(named: &mut Value, depth: usize) {
     if let Value::Object(named) = named {
         named.values_mut().for_each(|schema| rebase(schema, depth + 1));

@@ -207,7 +207,7 @@ impl RunRecords {
         }
     }
 
-    /// Returns `None` if a call that had begun, but has no recorded end, runs again. Otherwise, returns the end of the call.
+    /// Handles a call that had begun, but has no recorded end. Returns `None` if the call runs again, or else its end.
     async fn resolve_begun(
         &self,
         config: &Config,
@@ -247,8 +247,7 @@ impl RunRecords {
         Some(self.give_up(&again.key).await)
     }
 
-    /// Returns the end of a call that had begun in another process and must not begin again: the recorded end, or an end with an unknown
-    /// outcome.
+    /// Ends a call that had begun in another process and must not run again. Returns the recorded end, or an end with an unknown outcome.
     #[cfg(feature = "durable-restate")]
     pub(in crate::runtime) async fn end_lost(
         &self,
@@ -340,8 +339,8 @@ impl RunRecords {
 }
 
 impl RunRecords {
-    /// Looks up a call that may have begun in a process that died. Returns `None` if the call has no record and therefore has not begun. A
-    /// call whose secret arguments were not stored ends instead of running.
+    /// Looks up a call of a process that died. Returns `None` if the call has no record, so it has not begun. If its secret arguments were
+    /// not stored (`is_withheld`), the call ends without running.
     pub(super) async fn look_up(
         &self,
         config: &Config,
@@ -358,7 +357,7 @@ impl RunRecords {
             }
         };
         let found = match record {
-            // A call of an unknown tool does not end here. It is refused as unknown when it is prepared.
+            // An unknown tool is reported later, when the call is prepared.
             None if is_withheld && config.registry.get(&call.name).is_some() => {
                 Some(CallEnd::new(secrets_not_kept()))
             }

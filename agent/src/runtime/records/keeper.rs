@@ -164,8 +164,8 @@ impl StoreAccess {
         self.perform(async { operation().await }).await
     }
 
-    /// Stores a new record, or returns the existing record of the call. Retries only if the store was busy. After another error, the
-    /// record may be stored, and a retry would mistake it for the record of a process that died.
+    /// Stores a new record, or returns the existing record of the call. Retries only if the store was busy: after any other error, the
+    /// record may be stored, and a retry would take it for the record of a process that died.
     pub(super) async fn begin(&self, new: InvocationRecord) -> Result<Option<InvocationRecord>, StoreError> {
         let found = self
             .retry(|| async {
@@ -226,8 +226,7 @@ impl StoreAccess {
     ) -> Result<u64, StoreError> {
         let minimum = expected.saturating_add(u64::try_from(entries.len()).unwrap_or(u64::MAX));
         let error = match self.retry(|| self.store.append(session, expected, entries.clone())).await {
-            // Each entry has a higher number than the one before. If the returned number is too low, the next append would fail, so this
-            // append already fails.
+            // A returned number that is too low would fail the next append, so this append already fails.
             Ok(last) if last < minimum => {
                 let text = format!(
                     "the store appended {} entries to session `{session}` after number {expected}, and returned {last} as their last number",
@@ -241,7 +240,7 @@ impl StoreAccess {
         if !error.is_conflict() && !error.is_transient() {
             return Err(error);
         }
-        // Entries contain their writer, so equal entries in the store are the entries of this call.
+        // Each entry names its writer, so equal entries in the store come from this `append`.
         let found = self.perform(async { self.store.load(session, expected, entries.len()).await }).await;
         match found {
             Ok(found) if found.iter().map(|(_, entry)| entry).eq(&entries) => {

@@ -331,7 +331,7 @@ impl StoredSession {
     }
 }
 
-/// Adds the recorded `control` to each result of the last turn. A `control` tells whether the run continues.
+/// Sets `control` in each result of the last turn, as recorded for the call: whether the run continues.
 async fn add_recorded_controls(
     keeper: &StoreAccess,
     run: &Arc<str>,

@@ -8,8 +8,8 @@ use crate::step_key::StepKey;
 use crate::store::{InvocationEnd, InvocationRecord, StoreError};
 use crate::tool::outcome::ToolOutcome;
 
-/// Maximum number of unrecorded ends of calls that an assistant keeps. A run stops as soon as recording fails, so this number is reached
-/// only after many runs.
+/// Maximum number of calls whose end an assistant keeps because the store failed. Each failure ends a run, so only many runs reach this
+/// number.
 const MAX_UNRECORDED: usize = 1_000;
 
 #[derive(Clone)]

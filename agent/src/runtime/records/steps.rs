@@ -58,8 +58,8 @@ impl RecordingSteps {
         Self { inner, records, seen, interrupted, error: None }
     }
 
-    /// Returns the inner steps, and the first error of the store. After an error, the assistant keeps the ends that were not recorded, so
-    /// that its next run records them.
+    /// Returns the inner steps, and the first error of the store. After an error, the next run of the assistant records the ends of calls
+    /// that the store lacks.
     pub(in crate::runtime) fn into_inner(self) -> (Box<InProcessSteps>, Option<StoreError>) {
         if self.error.is_some() {
             let mut owed = self.records.take_owed();
@@ -247,8 +247,7 @@ impl TurnSteps for RecordingSteps {
     }
 }
 
-/// Returns whether this run has already added a message with the id of `message`. In this case, an earlier process of the run took the
-/// message from the inbox.
+/// Returns whether the run already contains `message`, because an earlier process of the run took the message from the inbox.
 fn is_added(run: &AgentLoop, message: &UserMessage) -> bool {
     let mut added = run.added().iter();
     added
@@ -279,8 +278,8 @@ impl RecordingSteps {
         }
     }
 
-    /// Adopts entries that an earlier prompt of this assistant stored unnoticed, for example because the store responded too late. The
-    /// next write stores the whole conversation again after these entries. Returns `false` if there are none, or if another writer added
+    /// Accepts entries of an earlier prompt that were stored although the write failed, for example by a late response. The next write
+    /// stores the whole conversation again after these entries. Returns `false` if there are no such entries, or if another writer added
     /// entries.
     async fn adopt_entries(&mut self) -> Result<bool, StoreError> {
         let position = |session: &SessionState| (session.id.clone(), session.seq, session.writer.clone());
@@ -465,7 +464,7 @@ fn at_the_provider(reply: &AssistantMessage) -> Vec<(u32, ToolCall, Value, ToolO
 }
 
 impl RunRecords {
-    /// Records the ends that earlier runs could not record.
+    /// Records the ends of calls that earlier runs could not record.
     async fn record_missed(&self, assistant: &Assistant) -> Result<(), StoreError> {
         let next = || assistant.state().debts.first();
         while let Some(end) = next() {

@@ -11,7 +11,7 @@ use crate::runtime::ask::is_update;
 use crate::runtime::config::Config;
 use crate::runtime::observe::RequestTiming;
 
-/// Makes a fallback create a `chat` span within `span` for each request. If `content` is `None`, the spans do not contain the content of
+/// Traces each request of a fallback in a `chat` span within `span`. If `content` is `None`, the spans do not contain the content of
 /// requests.
 pub(in crate::runtime) fn trace_attempts(
     step: &mut StepCx,

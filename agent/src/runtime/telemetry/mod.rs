@@ -236,7 +236,7 @@ pub(super) fn end_request(
     }
     let Some(error) = error else { return };
     trace::fail(span, error);
-    // Each attempt of a fallback has this event in its own span, so the span around the attempts has no event.
+    // A fallback has this event in the span of each attempt, not in the span around the attempts.
     if is_request(span) {
         // The message of the error is left out, because it may quote content.
         span.in_scope(|| {
@@ -250,7 +250,7 @@ pub(super) fn end_request(
     }
 }
 
-/// Records an attempt of a fallback that gave no reply, as an event of the current span.
+/// Records a failed attempt of a `Fallback` model, as an event of the current span.
 fn record_attempt(attempt: &ModelAttempt) {
     let info = ModelInfo::new(&*attempt.provider, "", &*attempt.model);
     tracing::event!(

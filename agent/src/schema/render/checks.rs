@@ -11,7 +11,7 @@ const MAX_NAMES: usize = 200;
 
 impl Renderer<'_> {
     pub(super) fn checks(&mut self, out: &mut SchemaDraft, checks: &[NodeCheck]) {
-        // For an application's own schema (`whole`), `unrendered_restrictions` reports the restrictions instead.
+        // With `whole`, `unrendered_restrictions` reports the checks instead.
         if self.graph.whole.is_some() {
             return;
         }

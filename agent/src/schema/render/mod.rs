@@ -324,8 +324,7 @@ fn strings<'w>(words: impl Iterator<Item = &'w str>) -> SchemaDraft {
     out
 }
 
-/// Returns a name for each definition: its original name if `as_given` is true, or else a name of ASCII letters, digits, `-` and `_`. Two
-/// nodes of one definition then share a name.
+/// Returns a name for each definition: its original name if `as_given` is true, or else a name of ASCII letters, digits, `-` and `_`.
 fn definition_names(graph: &Graph, of: &HashSet<NodeId>, as_given: bool) -> HashMap<NodeId, String> {
     let mut ids: Vec<NodeId> = of.iter().copied().collect();
     ids.sort_unstable();

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 pub(super) struct Field<'g> {
     pub(super) name: &'g str,
     pub(super) required: bool,
-    /// Whether null means "absent", because it is not a value of the property.
+    /// Whether null means that the property is absent.
     pub(super) null_absent: bool,
     /// Whether the property is recursive: its value can contain the same object again.
     pub(super) in_cycle: bool,
@@ -29,7 +29,7 @@ pub(super) struct OtherKeys<'g> {
     /// The key patterns. The value of a matching key must fit at least one of the nodes.
     pub(super) patterns: Vec<(&'g str, Vec<NodeId>)>,
     pub(super) rest: Vec<NodeId>,
-    /// Whether unknown keys stay in the arguments: the schema says nothing about them, and the options keep them.
+    /// Whether unknown keys are kept, because neither the schema nor the options refuse them.
     pub(super) kept: bool,
     pub(super) min: u64,
     pub(super) max: u64,
@@ -97,8 +97,8 @@ impl<'g> Renderer<'g> {
         Ok(out)
     }
 
-    /// Returns the schema of a property, and whether `required` lists the property. Returns `None` for an optional property that accepts no
-    /// value, if the dialect lacks `not`.
+    /// Returns the schema of a property, and whether `required` lists it. Returns `None` if the dialect cannot say that an optional
+    /// property accepts no value.
     fn property(&mut self, field: Field<'g>) -> Result<Option<(Value, bool)>> {
         if let FieldSchema::PlanNode(id) = field.form
             && matches!(self.graph.kind(id), NodeKind::Never)
@@ -189,7 +189,7 @@ impl<'g> Renderer<'g> {
             }
         }
         match *ids {
-            // The only schema is rendered again, so that the paths of its changes do not contain `anyOf`.
+            // A single branch is rendered again, so that the paths of its changes lack `anyOf`.
             [first, ..] if branches.len() == 1 => {
                 self.changes.truncate(start);
                 self.render_value(first)

@@ -18,13 +18,13 @@ pub(in crate::schema) struct RootVariant<'g> {
     pub(in crate::schema) object: &'g ObjectSpec,
     /// The tags that select the variant, as pairs of name and value.
     pub(in crate::schema) tags: Vec<(&'g str, &'g str)>,
-    /// The externally tagged enum, if `object` has one property for each variant. A call must have exactly one of them.
+    /// The externally tagged enum that `object` represents. A call must then have exactly one of the properties.
     pub(in crate::schema) external: Option<&'g ExternalSpec>,
-    /// The checks on the arguments in addition to those of `object`.
+    /// The checks around `object`, such as `not`.
     checks: Vec<&'g NodeCheck>,
 }
 
-/// For each property name, the index of each variant that has the property, and the property.
+/// The properties of all variants by name, each with the index of its variant.
 type PropertyOwners<'g> = HashMap<&'g str, Vec<(usize, &'g Prop)>>;
 /// All properties of one name, each with its variant.
 type Owners<'v, 'g> = Vec<(&'v RootVariant<'g>, &'g Prop)>;
@@ -141,7 +141,7 @@ impl<'g> Renderer<'g> {
             self.checks(&mut out, &checked.checks);
             id = checked.base;
         }
-        // As in `checks`: with `whole`, `unrendered_restrictions` reports the restrictions.
+        // For an application's schema (`whole`), `unrendered_restrictions` reports the checks.
         if self.graph.whole.is_none() {
             for check in variants.iter().flat_map(|variant| &variant.checks) {
                 self.record_change(keyword_of(check), ChangeKind::Dropped);
@@ -184,7 +184,7 @@ impl<'g> Renderer<'g> {
         let choice = forms.into_iter().map(|(_, id, owners)| {
             let mut notes = self.joined(&owners);
             let labels: Vec<String> = owners.iter().filter_map(|(variant, _)| variant.label()).collect();
-            // A description that `joined` made from several descriptions already contains the labels.
+            // If the descriptions differ, `joined` has already added the labels.
             let description = notes.get("description").and_then(Value::as_str).unwrap_or_default();
             if !labels.is_empty()
                 && !labels.iter().all(|label| description.contains(&format!("For {label}: ")))
@@ -265,7 +265,7 @@ impl<'g> Renderer<'g> {
         out
     }
 
-    /// Describes which properties belong together: one line for each variant, or one sentence for a single externally tagged enum.
+    /// Describes the sets of properties that can be given together, usually in one line for each variant.
     fn sets(&self, variants: &[RootVariant<'g>], given: &PropertyOwners<'g>) -> String {
         let nulls = if self.absent_is_null() { " The others are null." } else { "" };
         if let [only] = variants
@@ -324,8 +324,7 @@ fn annotations_of<'g>(variant: &RootVariant<'g>, prop: &'g Prop) -> &'g Map<Stri
     external.map_or(&prop.notes, |external| &external.notes)
 }
 
-/// Returns all values of a property that is a tag of every variant. Returns `None` for another property, or if a variant's values are no
-/// `enum`.
+/// Returns all values of a tag that every variant has. Returns `None` if a variant lacks the tag, or if its values are no `enum`.
 fn tags_of<'g>(graph: &'g Graph, given: &[(&RootVariant<'g>, &'g Prop)]) -> Option<Vec<&'g str>> {
     if !given.iter().all(|(variant, prop)| variant.tags.iter().any(|(tag, _)| *tag == prop.name)) {
         return None;

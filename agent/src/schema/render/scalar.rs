@@ -178,8 +178,8 @@ fn type_of(member: &Value, members: &[Value]) -> &'static str {
     }
 }
 
-/// Returns whether llama.cpp can convert the pattern to a grammar: it is anchored at both ends, and has no assertions and no class escapes
-/// such as `\d`. An alternative outside of groups is anchored at one end only, which llama.cpp ignores.
+/// Returns whether llama.cpp converts the pattern correctly to a grammar. The pattern must be anchored at both ends, and must not have
+/// assertions, class escapes such as `\d`, or a `|` outside of groups.
 fn is_plain_grammar(source: &str) -> bool {
     let Some(inner) = source.strip_prefix('^').and_then(|s| s.strip_suffix('$')) else { return false };
     if inner.ends_with('\\') || inner.contains("(?") {

@@ -130,7 +130,7 @@ impl SqlStore {
         }
         // The record is updated and read in one transaction, so that two callers that begin at the same time count as two attempts.
         let mut transaction = self.begin_transaction().await?;
-        // If several callers continue a record, only the caller that removes the handle gets the record with its handle.
+        // Several callers may try to continue the record. Only the caller whose update removes the handle continues it.
         let waiting = fetch_record(&mut transaction, &id).await?.filter(InvocationRecord::continues);
         let continued = match waiting {
             None => None,

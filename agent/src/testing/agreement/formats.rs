@@ -37,8 +37,8 @@ impl Schema {
         self.strict.is_valid(value)
     }
 
-    /// Returns whether the value breaks only formats, and the type parses it because the type accepts more spellings of these formats. A
-    /// type that accepts any text ignores the format, so the result is `false`.
+    /// Returns whether only formats make the value invalid, and the type parses the value because it knows more spellings of these
+    /// formats. Returns `false` for a type that accepts any text.
     pub(super) fn is_own_spelling(&self, value: &Value, reads: impl Fn(&Value) -> bool) -> bool {
         let mut paths = Vec::new();
         for error in self.strict.iter_errors(value) {

@@ -10,7 +10,7 @@ const SCRUBBED: &str = "[scrubbed]";
 /// Minimum length, in bytes, of the secrets that are taken from environment variables. Shorter values may be ordinary words.
 const MIN_LENGTH: usize = 12;
 
-/// Patterns of keys of model providers, clouds and code hosts, and of request authorization.
+/// Patterns of well-known keys and tokens, such as `sk-…`, `AKIA…` and `Bearer …`.
 static KEYS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let forms = [
         r"\bsk-[A-Za-z0-9_-]{16,}",

@@ -50,12 +50,12 @@ impl SecretValues {
         self.add_texts(texts);
     }
 
-    /// Records the secrets of a reply, and returns the reply with substitutes for the secrets. If possible, a tool accepts or refuses the
-    /// substitutes just as it accepts or refuses the secrets.
+    /// Records the secrets of a reply, and returns the reply with substitutes. If possible, tools accept or refuse the substitutes like
+    /// the secrets.
     pub(super) fn add_reply(&mut self, reply: &AssistantMessage) -> AssistantMessage {
         let texts = self.arguments.texts([&Arc::new(Message::Assistant(reply.clone()))]);
         self.add_texts(texts);
-        // If an argument is a JSON text with secrets, the whole text is hidden, so it is also removed from other texts.
+        // A JSON text that contains secrets is hidden as a whole, so other texts must not contain it either.
         let whole = reply.tool_calls().flat_map(|call| {
             let shown = self.arguments.arguments(&call.name, &call.args).and_then(|shown| shown.value());
             let (shown, value) = (shown.unwrap_or_default(), call.args.value().unwrap_or_default());
@@ -80,8 +80,8 @@ impl SecretValues {
         reply
     }
 
-    /// Puts the substitutes for secret arguments back into the recorded reply, because the scrubber may have replaced them, for example
-    /// under a key like `password`.
+    /// Restores the substitutes for secret arguments in the recorded reply. The scrubber may have removed them, for example under a key
+    /// like `password`.
     pub(super) fn restore(&self, exchange: &mut RecordedExchange, reply: &AssistantMessage) {
         for (at, call) in
             reply.content.iter().enumerate().filter_map(|(at, part)| Some((at, part.as_tool_call()?)))
@@ -91,8 +91,7 @@ impl SecretValues {
             let written =
                 exchange.reply.as_mut().and_then(|reply| reply.pointer_mut(&format!("/content/{at}/args")));
             let Some(written) = written else { continue };
-            // The path is empty if the arguments are a single text. The scrubber replaces only values with keys like `password`, so it
-            // keeps this text.
+            // The path is empty if the arguments are a single text. The scrubber does not change this text, because it has no key.
             for path in hidden_paths(&value, &shown).into_iter().filter(|path| !path.is_empty()) {
                 if let (Some(written), Some(value)) = (written.pointer_mut(&path), value.pointer(&path)) {
                     *written = value.clone();
@@ -164,8 +163,8 @@ impl SecretValues {
         }
     }
 
-    /// Returns the arguments with substitutes instead of the secrets, or `None` if there are no secrets. If possible, the schema accepts
-    /// the substitutes exactly if it accepts the secrets. In all other respects, they do not depend on the secrets.
+    /// Returns the arguments with substitutes for the secrets, or `None` if there are no secrets. If possible, the substitutes are valid
+    /// exactly if the secrets are valid. The substitutes reveal nothing else about the secrets.
     fn substitute(&self, tool: &str, sent: &ToolArguments) -> Option<ToolArguments> {
         let shown = self.arguments.arguments(tool, sent)?;
         let (Some(sent_value), Some(shown_value)) = (sent.value(), shown.value()) else {
@@ -210,7 +209,7 @@ impl SecretValues {
             }
             out
         };
-        // The first attempt looks for a substitute for each secret alone, while the other secrets stay as they were sent.
+        // First, each secret gets a substitute that fits next to the sent values of the other secrets.
         let mut made = shown_value.clone();
         for path in &paths {
             if let Some(value) = values.iter().find(|value| fits(&with(&sent_value, path, value))) {

@@ -16,8 +16,9 @@ pub(super) struct Counts {
     pub(super) slips: usize,
 }
 
-/// Maximum length of a text that is generated for `minLength` or `maxLength`. `MAX_ITEMS` is the same for `minItems` and `maxItems`.
+/// Maximum length of a text that is generated for `minLength` or `maxLength`.
 const MAX_LENGTH: u64 = 10_000;
+/// Maximum length of a list that is generated for `minItems` or `maxItems`.
 const MAX_ITEMS: u64 = 500;
 
 /// Returns calls for one tool, without duplicates: valid calls, calls at the limits of the schema and just beyond them, and the mistakes of

@@ -43,8 +43,8 @@ impl ParameterFindings {
         self.found.push((parameter.path.clone(), fault.into()));
     }
 
-    /// Reports each fault as one finding. For a tool that `#[tool]` does not define, reports the first fault of each parameter, all as one
-    /// finding, because the reader cannot edit the schema.
+    /// Reports each fault as a finding. For a tool without `#[tool]`, whose schema the reader cannot edit, reports all parameters with a
+    /// fault in one finding.
     fn report(self, hints: &Hints, find: &mut impl FnMut(Lint, &str, String)) {
         let Self { lint, summary, hint, mut found } = self;
         if hints.is_foreign {
@@ -103,8 +103,7 @@ fn check_parameters(
     hints: &Hints,
     find: &mut impl FnMut(Lint, &str, String),
 ) {
-    // Parameters are checked one by one, which orders the findings by parameter. For a foreign tool, all are checked at once, so that one
-    // finding lists all parameters with the same fault.
+    // The parameters of a foreign tool are checked together, so that one finding lists all parameters with the same fault.
     let together = if hints.is_foreign { parameters.len().max(1) } else { 1 };
     for parameters in parameters.chunks(together) {
         for findings in parameter_findings(definition, parameters, hints) {
@@ -140,8 +139,8 @@ fn parameter_findings(
         if !is_accepted_everywhere(parameter.name) {
             refused.add(parameter, "has a name that Anthropic refuses, with the whole request");
         }
-        // The user of a foreign tool can explain a parameter only in the description of the tool. A parameter that this description names
-        // counts as explained.
+        // The schema of a foreign tool cannot be changed, so a parameter counts as explained if the description of the tool names it in
+        // backticks.
         if hints.is_foreign && definition.description().contains(&format!("`{}`", parameter.name)) {
             continue;
         }
@@ -192,7 +191,7 @@ fn secrets_in_debug(definition: &ToolDefinition, find: &mut impl FnMut(Lint, &st
     }
 }
 
-/// Collects the names in [`EXTENSION`]: types that have secrets and a testable `Debug`.
+/// Collects the values of [`EXTENSION`]: the names of types whose `Debug` can be tested.
 #[cfg(feature = "macros")]
 fn debug_types<'s>(schema: &'s Value, types: &mut BTreeSet<&'s str>) {
     match schema {

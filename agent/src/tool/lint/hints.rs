@@ -20,8 +20,7 @@ pub(super) struct Hints {
     pub(super) alike_described: &'static str,
     pub(super) refused_example: &'static str,
     pub(super) costly_tool: &'static str,
-    /// The hints for a description with a wrong name of a parameter. A hint is empty or begins with `: `, because the message adds no
-    /// separator.
+    /// Hints for a description with a wrong parameter name. A hint is empty or begins with `: `, because the message adds no separator.
     pub(super) other_name_of_tool: &'static str,
     pub(super) other_name_of_parameter: &'static str,
 }

@@ -225,8 +225,7 @@ impl WireFormat for AiSdkFormat {
         if !is_first || self.is_old() {
             return;
         }
-        // The chunk always approves the call. The call continues even without an answer, and a client rejects the result of an unapproved
-        // call.
+        // The chunk approves the call even without an answer, because the call continues. A client rejects results of unapproved calls.
         let mut chunk = json!({"type": "tool-approval-response", "approvalId": id, "approved": true});
         if !accepted {
             chunk["reason"] = json!("not answered");
@@ -379,7 +378,7 @@ impl WireFormat for AiSdkFormat {
     ) {
         let facts = call_facts(child, &call.tool, &call.unique_id, input, Some(end));
         Self::data_part(w, "agent-run-call", Some(&call.unique_id), &facts, false);
-        // If the page was asked about this call, the message contains a tool call for it, which has to end, too.
+        // A call that the page was asked about is also a tool call of the message, so this tool call has to end, too.
         if call.is_part {
             self.call_end(w, call, input, end);
         }

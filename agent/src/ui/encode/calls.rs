@@ -23,7 +23,7 @@ pub(super) struct UiCall {
     pub(super) progress: CallProgress,
     /// The number of bytes of the arguments that were sent so far.
     pub(super) streamed: usize,
-    /// The id of the undecided approval request that the page has received, or of the first question that the page was asked.
+    /// The id of the open approval request, or of the first question, that the page has received.
     pub(super) request: Option<String>,
     /// The id of the approval request that the run announced, which the page may not have received yet.
     pub(super) wanted_request: Option<String>,
@@ -45,7 +45,7 @@ pub(super) struct UiCall {
 }
 
 impl UiCall {
-    /// Returns the name of the tool, or `None` if a sub-agent made the call: the run does not have the definition of its tool.
+    /// Returns the name of the tool. Returns `None` for a call of a sub-agent, because only the sub-agent has the definition.
     pub(super) fn own_tool(&self) -> Option<&str> {
         self.within.is_none().then_some(&*self.tool)
     }

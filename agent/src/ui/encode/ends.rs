@@ -67,7 +67,7 @@ impl UiEncoder {
         format.call_end(w, call, &input, &end);
     }
 
-    /// Ends the calls that are still open. Calls of the provider's tools could end in a later reply, so only `all` ends them.
+    /// Ends the open calls. Calls of the provider's tools may end in a later reply, so they end only with `all`.
     pub(super) fn end_open_calls(&mut self, all: bool, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         for at in self.calls.held_calls() {
             self.release_end(at, None, w, format);
@@ -90,8 +90,8 @@ impl UiEncoder {
         }
     }
 
-    /// Ends the runs of sub-agents within a call that has ended, and the calls of these runs. No results are written for these calls,
-    /// because only the sub-agents receive the results.
+    /// Ends the sub-agents of an ended call, and the calls of these sub-agents. Their results are not written, because only the sub-agents
+    /// receive the results.
     pub(super) fn end_calls_within(
         &mut self,
         call_id: &str,
@@ -187,7 +187,7 @@ impl UiEncoder {
                 format.questions(w, call, &questions);
             }
         }
-        // A started call that waits only for other calls would block the chat of the AI SDK, so it is sent as approved.
+        // A started call that waits only for other calls is sent as approved, because it would block the chat of the AI SDK.
         let asks_page = |one: &WaitingCall| matches!(one.wants, Wants::Approval { .. } | Wants::Question(_));
         if self.waiting.iter().any(asks_page) {
             let tells_held = self.is_ai_sdk();

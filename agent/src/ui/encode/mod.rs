@@ -84,8 +84,8 @@ pub struct UiEncoder {
     error_code: Option<String>,
 }
 
-/// The first chunk number of sub-agents' events. Lower numbers belong to the latest event of the main run, which has a different number of
-/// chunks in each response.
+/// The first chunk number of sub-agents' events. It is high, because the latest event of the main run has a different number of chunks in
+/// each response.
 const CHILD_CHUNKS: u32 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -330,8 +330,8 @@ impl UiEncoder {
         at
     }
 
-    /// Returns the position of a pending call of a sub-agent. The page must be able to answer the call, so the call is sent as a tool call
-    /// of the protocol, unless this has been done.
+    /// Sends a waiting call of a sub-agent as a tool call, which the page can answer. Does not send the call a second time. Returns the
+    /// position of the call.
     fn child_call(
         &mut self,
         id: &str,
@@ -347,7 +347,7 @@ impl UiEncoder {
         if std::mem::replace(&mut call.is_part, true) && known.is_some() {
             return at;
         }
-        // `within` must be set before the arguments are written, because it tells that the arguments contain no secrets.
+        // `within` must be set first: it marks a sub-agent's call, whose arguments contain no secrets.
         (call.within, call.progress) = (Some(outermost.to_owned()), CallProgress::Streaming);
         let args = args.or(call.args.as_ref()).cloned().unwrap_or_else(|| "{}".into());
         format.call_start(w, call);
@@ -405,8 +405,8 @@ impl UiEncoder {
             self.request_approval(at, id, true, w, format);
         }
         let answered = self.request.answers.iter().find(|answer| answer.call_id() == Some(call_id));
-        // Version 6 of npm `ai` receives no automatic decisions, and refuses a denied call without a decision. So the denial is sent as an
-        // error.
+        // Version 6 of npm `ai` receives no automatic decisions, and accepts a denied call only with a decision. So the denial is sent as
+        // an error.
         let is_told = automatic.is_none() || self.view.options.ai_sdk_version >= 7 || !self.is_ai_sdk();
         let Some(call) = self.calls.get_mut(at) else { return };
         (call.was_denied, call.was_edited) = (!is_allowed && is_told, is_edited);
@@ -429,7 +429,7 @@ impl UiEncoder {
         let is_first = if was_asked {
             known.is_some_and(|call| call.request.as_deref() == Some(id))
         } else if self.request.answers.iter().any(|answer| answer.id() == id) {
-            // The page was asked in an earlier response, so this question counts as the first question of its call.
+            // The request answers this question, so an earlier response asked it.
             true
         } else {
             return;

@@ -118,8 +118,8 @@ impl UiRequest {
         }
     }
 
-    /// Returns the input to a question. The AI SDK has one approval request for all questions of a call, under the id of the first
-    /// question. Its denial declines all questions. AG-UI has an answer for each question.
+    /// Returns the input to a question. In the AI SDK, one approval request covers all questions of a call: it has the id of the first
+    /// question, and a denial declines all questions. In AG-UI, each question has its own answer.
     fn input_to(
         &self,
         question: &Question,

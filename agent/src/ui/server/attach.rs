@@ -168,15 +168,15 @@ fn child_of(json: &str) -> Option<String> {
     serde_json::from_str::<serde_json::Value>(json).ok()?["subagentRunId"].as_str().map(str::to_owned)
 }
 
-/// Returns the chunks that show a run of AG-UI to a new reader: the start, a snapshot of the messages so far, and all chunks from `from`
-/// on. Earlier chunks are repeated only if the snapshot lacks their content; a client would show other repeated chunks twice.
+/// Returns the chunks of a run for a new reader of AG-UI: the start, a snapshot of the messages so far, and all chunks from `from` on.
+/// Earlier chunks are repeated only if the snapshot lacks their content, because a client shows repeated content twice.
 #[cfg(feature = "ui-ag-ui")]
 fn snapshot(chunks: &[UiChunk], from: usize, history: &serde_json::Value) -> Vec<UiChunk> {
     use serde_json::json;
 
     let (before, rest) = chunks.split_at(from.min(chunks.len()));
     let is = |chunk: &UiChunk, kind: &str| chunk.json.starts_with(&format!("{{\"type\":\"{kind}\""));
-    // If the run has finished, its end is the last chunk before `from`. It is sent after all other chunks.
+    // If the run has finished, the last chunk before `from` is its end, which is sent last.
     let end = before.last().filter(|chunk| is(chunk, "RUN_FINISHED") || is(chunk, "RUN_ERROR"));
     let mut step: Option<&UiChunk> = None;
     for chunk in before {
@@ -191,7 +191,7 @@ fn snapshot(chunks: &[UiChunk], from: usize, history: &serde_json::Value) -> Vec
     all.extend(step.filter(|_| end.is_none()).cloned());
     let messages = json!({"type": "MESSAGES_SNAPSHOT", "messages": history});
     all.push(UiChunk { id: start.id.clone(), json: messages.to_string() });
-    // The history gets the results of a reply only when all its calls have ended. Results that the history lacks are sent again.
+    // The history lacks the results of a reply until all its calls have ended. Results that are missing are sent again.
     let known = |chunk: &UiChunk| {
         let result: serde_json::Value = serde_json::from_str(&chunk.json).unwrap_or_default();
         history.as_array().is_some_and(|list| list.iter().any(|message| message["id"] == result["messageId"]))

@@ -18,7 +18,7 @@ use crate::runtime::{ResumeError, Run, RunError, SuspendedRun};
 
 /// Maximum number of pieces of a response that are queued for a reader.
 pub(super) const QUEUE: usize = 256;
-/// The wait of a run for a slow reader: at most [`YIELDS`] yields to the scheduler, and after them at most [`PAUSES`] pauses.
+/// Limits of the wait for a slow reader: first yields to other tasks, and then pauses.
 const YIELDS: usize = 64;
 const PAUSES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(2);

@@ -8,15 +8,14 @@ use crate::loop_core::{Event, EventKind};
 use crate::message::{Content, MediaSource, Message, Part};
 use crate::model::ModelEvent;
 
-/// Maximum size of a reply's updates, and of the progress of calls, in bytes. Larger updates are merged. Of larger progress, only the last
-/// event of each call is kept.
+/// Maximum size of a reply's updates, and of the progress of calls, in bytes. Above it, updates are merged, and only the last progress of
+/// each call is kept.
 const MAX_UPDATES: usize = 1 << 20;
 /// The estimated size of an event without its texts, in bytes.
 const PER_EVENT: usize = 128;
 
 /// The events of a run. The updates of a complete reply are left out, because the message of the reply contains their content. If the log
-/// is larger than `max_bytes`, the oldest events are dropped. The messages of the dropped events stay in the conversation, and events are
-/// made from these messages on demand.
+/// is larger than `max_bytes`, the oldest events are dropped, and made again from the messages of the conversation on demand.
 pub(super) struct ReplayLog {
     max_bytes: usize,
     run_id: Option<Arc<str>>,
@@ -52,8 +51,7 @@ impl ReplayLog {
         }
     }
 
-    /// Creates the log of a run that another process began. The events of that process had other numbers, so no client can continue after
-    /// them.
+    /// Creates the log of a run that another process began. That process numbered its events differently, so every client starts again.
     pub(super) fn of_messages(max_bytes: usize, run_id: Arc<str>, earlier: Vec<EarlierMessage>) -> Self {
         Self { run_id: Some(run_id), earlier, earlier_until: u64::MAX, ..Self::new(max_bytes) }
     }
@@ -170,7 +168,7 @@ impl ReplayLog {
             until = last_own + 1;
             false
         });
-        // A reader that has not received the events up to the number `until` must receive the whole run.
+        // A reader that has only received events before `until` must receive the whole run.
         self.compacted.push((0, until));
         self.count();
     }
@@ -200,8 +198,7 @@ impl ReplayLog {
         self.count();
     }
 
-    /// Drops the events up to the last position at which no call was open, and keeps their messages. All later events are kept, whatever
-    /// their size.
+    /// Replaces the events by their messages, up to the last event at which no call was open. Later events are kept.
     fn shorten(&mut self) {
         let (mut open, mut waiting, mut end) = (0_usize, 0_usize, None);
         for (at, event) in self.events.iter().enumerate().filter(|(_, event)| event.is_own()) {

@@ -80,10 +80,10 @@ pub struct UiServer {
     scope: Option<Arc<str>>,
 }
 
-/// Maximum wait until a run of an earlier process asks its question again. After this time, the answer in the request is rejected.
+/// Time in which a run of an earlier process must ask its question again, before the answer in the request is rejected.
 const CONTINUE_WAIT: Duration = Duration::from_secs(10);
 
-/// The prefix of the scopes of callers. With the prefix, a caller with an empty name differs from the single user, whose scope is empty.
+/// The prefix of each caller's scope. It separates a caller with an empty name from the single user, whose scope is empty.
 const CALLER: &str = "caller ";
 
 /// Threads by scope and id.
@@ -291,9 +291,9 @@ impl UiServer {
         self.attach_to(thread, protocol, request, None).map(Some)
     }
 
-    /// Lets a reader follow the run of a thread: sends the run so far, and then further chunks as they arrive. The status is 204 if no run
-    /// of the thread is active, is suspended, or ended less than a minute ago. The status is also 204 if an earlier process began the run,
-    /// and the run needs tools that its page declared. Only a request that declares these tools continues such a run.
+    /// Lets a reader follow the run of a thread: sends the run so far, and then further chunks as they arrive. The status is 204 if the
+    /// thread has no run that is active, is suspended, or ended less than a minute ago. The status is also 204 if an earlier process began
+    /// the run with tools of the page. Only a request that declares these tools continues the run.
     ///
     /// `after` is the id of the last chunk that the client received. The client then receives only later chunks. If some events after this
     /// chunk are no longer kept, the client receives the whole run from its beginning.
@@ -311,7 +311,7 @@ impl UiServer {
         let known = if self.shared.continues_runs && self.shared.open.is_some() {
             let opened = self.shared.thread(scope, thread).await?;
             self.continue_unfinished(scope, &opened, None).await?;
-            // The run cannot continue before a request declares the tools of its page, so the response is empty.
+            // The run continues only after a request has declared the page's tools. Until then, the response is empty.
             if opened.assistant.unfinished_run().is_some() && !opened.is_busy() {
                 return Ok(response::empty());
             }

@@ -154,9 +154,8 @@ impl UiServer {
         self.set(|shared| shared.limits.threads = threads)
     }
 
-    /// Sets the maximum size, in bytes, of the events that a thread keeps for readers that reconnect. Default: 4 MiB. Of older events,
-    /// only the messages are kept, without the progress, coercions and times of calls. The events of active calls count, but are always
-    /// kept.
+    /// Sets the maximum size, in bytes, of the events that a thread keeps for readers that reconnect. Default: 4 MiB. Beyond this size,
+    /// only the messages of the oldest events are kept. Events of active calls count, but are always kept.
     pub fn max_log(self, bytes: usize) -> Self {
         self.set(|shared| shared.limits.log = bytes)
     }

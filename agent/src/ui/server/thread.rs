@@ -46,7 +46,7 @@ pub(super) struct ThreadState {
     readers: Vec<LiveReader>,
     /// Readers that were disconnected before their encoders had read all earlier events.
     ended: Vec<LiveReader>,
-    /// The ids of all connected readers, including those that are not in `readers` because an event is being sent to them.
+    /// The ids of all connected readers. A reader is not in `readers` while an event is being sent to it.
     connected: BTreeSet<u64>,
     next_reader: u64,
     /// Increased when a reader connects, so that the timer in `leave` does not cancel the run of a reader that came back.
@@ -55,7 +55,7 @@ pub(super) struct ThreadState {
     labels: HashMap<usize, MessageLabel>,
     /// Readers that disconnected while an event was being sent to them.
     left: Vec<u64>,
-    /// The reason to disconnect readers to whom an event is being sent. These readers are disconnected after the event was sent.
+    /// If set, the readers to whom an event is being sent are disconnected after the event, for this reason.
     closing: Option<String>,
     last_used: Instant,
 }
@@ -109,12 +109,12 @@ impl LiveReader {
     }
 }
 
-/// The next step for a reader after its encoder has read the log.
+/// The state of a new reader after its encoder has read the log.
 pub(super) enum AttachStep {
     Live,
     /// The encoder has to read these events, which arrived while the encoder read the log.
     More(UiEncoder, Vec<Arc<Event>>),
-    /// The response was ended while the encoder read the log. The encoder has to read these last events.
+    /// The response ended meanwhile. The encoder still has to read these last events.
     Over(UiEncoder, Vec<Arc<Event>>),
 }
 
@@ -181,8 +181,8 @@ impl UiThread {
         (!state.is_busy && state.connected.is_empty()).then_some(state.last_used)
     }
 
-    /// Returns whether an unfinished run of another process has calls of tools that the application does not have. The page must declare
-    /// these tools again before the run can continue.
+    /// Returns whether an unfinished run of another process called tools that its page declared. The page must declare the tools again
+    /// before the run can continue.
     pub(super) fn needs_client_tools(&self) -> bool {
         let Some((_, messages)) = self.assistant.unfinished_messages() else { return false };
         let was_unknown = |call_id: &str| {
@@ -423,7 +423,7 @@ impl Reservation {
         &self.thread
     }
 
-    /// Hands the thread over to the task that drives the run, which settles the thread at the end.
+    /// Leaves the thread reserved. The task that drives the run will release it.
     pub(super) fn keep(mut self) {
         self.is_kept = true;
     }

@@ -15,7 +15,7 @@ const MAX_WORDS: usize = 120;
 
 impl<'w> Walk<'w, '_> {
     pub(super) fn checked(&mut self, id: NodeId, spec: &'w CheckedSpec, doc: &'w Doc<'_>) {
-        // A node with checks takes as much of the stack as three other nodes, so it counts as three.
+        // A node with checks needs three times as much stack, so it counts as three levels.
         let depth = self.shared.depth.get();
         self.shared.depth.set(depth + 2);
         self.pass(id, spec, doc);
@@ -30,8 +30,8 @@ impl<'w> Walk<'w, '_> {
         self.found = before.and(own);
         let graph = self.graph;
         let verdict = if own.count > 0 && own.non_schema_coercion {
-            // A value with issues cannot be coerced, and a check may fail for this reason. Checks that depend only on which keys are given
-            // are reliable, unless a null may become absent.
+            // A value with issues is not coerced, so its checks may fail without a reason. Only checks of which keys are given stay
+            // reliable, unless a null may become absent.
             if doc.has_null_entry() {
                 return;
             }
@@ -196,7 +196,7 @@ impl<'x> CheckJudge<'x> {
         Walk::count(self.shared, node, doc).count == 0
     }
 
-    /// Adds all issues of a value at a schema node. The text of each issue also gets `why`, the reason why the node applies.
+    /// Adds the issues of a value to `verdict`, each with the reason `why`, such as `when x is given`.
     fn fit(&self, node: NodeId, doc: &'x Doc<'_>, why: Option<&str>, verdict: &mut CheckSummary) {
         let mut issues = Vec::new();
         let mut walk = Walk::new(self.shared, self.collect.then_some(&mut issues));

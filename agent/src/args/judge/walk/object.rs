@@ -125,7 +125,7 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Advises to unwrap an object such as `{"unknown": {…}}`, if the inner object fits in its place. Does nothing at the root.
+    /// Advises to send only the inner object of `{"unknown": {…}}`, if it fits the schema. Does nothing at the root.
     fn around(&mut self, object: &'w ObjectSpec, entries: &'w [(Cow<'_, str>, Doc<'_>)], unknown: &[&str]) {
         let ([(_, inner)], [_], false) = (entries, unknown, self.path.is_empty() || self.out.is_none())
         else {
@@ -143,8 +143,8 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Returns the only unknown key, if it was probably meant for the only missing parameter. The value must fit this parameter, and must
-    /// not be a filler such as `none`. The key must not resemble another absent parameter. Marks the issue about the key as mendable.
+    /// Returns the only unknown key, if it probably means the only missing parameter. Its value must fit the parameter, and its name must
+    /// not resemble another absent parameter. Marks the issue about the key as mendable.
     fn perhaps_meant(
         &mut self,
         rules: &ObjectRules<'w>,

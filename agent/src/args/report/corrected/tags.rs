@@ -7,7 +7,7 @@ use crate::args::suggest::did_you_mean;
 use serde_json::{Map, Value};
 
 impl Correction<'_> {
-    /// Returns the value with its tag under the right key, if the tag can be found; `None` if nothing is changed.
+    /// Moves a variant's tag to the key `tag`, for example from a misspelled key. Returns `None` if nothing changes.
     pub(super) fn with_tag(
         &self,
         tag: &str,

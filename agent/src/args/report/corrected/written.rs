@@ -64,7 +64,7 @@ pub(super) fn canonical<'d>(doc: &'d Doc<'_>) -> Cow<'d, str> {
     }
 }
 
-/// Returns whether a decimal such as `0.25` is certainly the shortest text of its float. `false` decides nothing.
+/// Returns `true` only if `serde_json` writes the number with the same text, as it does for `0.25`.
 fn is_shortest(decimal: &str) -> bool {
     let digits = decimal.strip_prefix('-').unwrap_or(decimal);
     rounding::is_safe(decimal) && !digits.starts_with("0.0") && !digits.ends_with('0') && digits.contains('.')

@@ -52,7 +52,7 @@ async fn serve(stream: TcpStream, layer: HttpLayer, handle: ServerHandle) {
     drive(connection, http1::Connection::graceful_shutdown, ending).await;
 }
 
-/// The application behind the built-in listener.
+/// The service for all other paths of the built-in listener.
 #[derive(Clone, Copy)]
 struct NotFoundService;
 

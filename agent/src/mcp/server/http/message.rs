@@ -203,7 +203,7 @@ impl<'a> Envelope<'a> {
         })
     }
 
-    /// Returns the id for the error that answers a malformed request: `null` for a response, which has the id of the server's request.
+    /// Returns the id of an error response: the id of the malformed request, or `null` if the message is itself a response.
     pub(crate) fn error_id(&self) -> Value {
         let id = self.id.filter(|_| self.method.is_some());
         id.and_then(|id| serde_json::from_str(id.get()).ok()).unwrap_or_default()
@@ -224,8 +224,8 @@ impl<'a> Envelope<'a> {
     }
 
     /// Returns the message without the arguments of a call, because `rmcp` logs whole messages. Returns `None` if the message cannot
-    /// contain arguments. An unknown method may be a misspelled call, so only `_meta` of its parameters stays. `kept` gets the tool's name
-    /// and the arguments. It returns the arguments that `rmcp` compares with headers.
+    /// contain arguments. `kept` gets the tool's name and its arguments, and returns the arguments to keep, which `rmcp` compares with
+    /// headers.
     pub(crate) fn without_arguments(&self, kept: impl FnOnce(&str, &str) -> Option<Value>) -> Option<String> {
         let method = self.method.as_deref()?;
         let is_known = |known: &&str| {

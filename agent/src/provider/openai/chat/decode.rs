@@ -254,7 +254,7 @@ impl ChatDecoder {
                 let data = ProviderData::new(self.provider.as_str(), serde_json::json!({ "image": rest }));
                 Part::new(Content::Image(media)).with_provider_data(data)
             }
-            // Empty provider data records that the image was in the field `images` of the message, and not in the list `content`.
+            // The empty provider data keeps the encoder from writing the image into the list `content`.
             None => Part::opaque(self.provider.as_str(), rest)
                 .with_provider_data(ProviderData::new(self.provider.as_str(), Map::new())),
         };

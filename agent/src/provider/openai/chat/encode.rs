@@ -272,8 +272,8 @@ impl Encoder<'_> {
         }
     }
 
-    /// Writes a frequent turn directly as text, which is faster than building a JSON value. Such a turn has no provider data, and only
-    /// texts, calls and unsent thinking. Returns `false`, and writes nothing, for any other turn.
+    /// Writes a frequent turn, such as a single text, directly. This is faster than building a JSON value. Returns `false`, and writes
+    /// nothing, for any other turn.
     fn push_plain(&self, turn: &WireTurn<'_>, ids: &CallIds, list: &mut WireList<'_>) -> bool {
         let provider = self.model.provider.as_str();
         match &turn.content {
@@ -476,7 +476,7 @@ fn has_fine_id(compat: &Compat, id: &str, is_own: bool) -> bool {
     }
 }
 
-/// Returns a call id that the server accepts. `number` counts the earlier proposals for this id, which were all in use.
+/// Returns a call id that the server accepts. `number` is 0 at first, and increases while the returned id is in use.
 fn call_id(compat: &Compat, id: &str, is_own: bool, number: u32) -> String {
     if let Some(length) = compat.call_id_length {
         let is_fine = has_fine_id(compat, id, is_own);

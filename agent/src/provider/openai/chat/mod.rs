@@ -78,8 +78,8 @@ pub struct Compat {
     pub strict: bool,
     /// Whether the result of a tool contains the tool's name.
     pub tool_result_name: bool,
-    /// The field for the thinking level: `reasoning` (`{"effort"}` or `{"max_tokens"}`), `thinking` (`{"type"}`, which is on or off),
-    /// `enable_thinking` (with `thinking_budget`), or a field that takes the level as a word, such as `reasoning_effort`. If `None`, the
+    /// The field for the thinking level. `reasoning` gets `{"effort"}` or `{"max_tokens"}`, `thinking` gets `{"type"}` (on or off), and
+    /// `enable_thinking` gets `true` or `false`. Any other field, such as `reasoning_effort`, gets the level as a word. If `None`, the
     /// level is left out, with a warning.
     pub thinking: Option<Cow<'static, str>>,
     /// Whether the server supports a schema for the reply (`response_format` of type `json_schema`).

@@ -95,9 +95,8 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Returns the position of an event's item in `items`. The item is found by `output_index`, because ids may differ between events. An
-    /// event without an index belongs to the item with its id, or else to the last announced, unfinished item of this kind. An event
-    /// without an index and an id belongs to the last unfinished item.
+    /// Returns the position of the item to which an event belongs. `output_index` decides, because ids may differ between events. Without
+    /// an index, it is the item with the id, or else the last unfinished item.
     fn find_item(&self, event: &Value, id: Option<&str>, kind: &str) -> Option<usize> {
         if let Some(index) = event.get("output_index").and_then(Value::as_u64) {
             return self.items.iter().rposition(|item| item.output_index == Some(index));
@@ -168,7 +167,6 @@ impl ResponsesDecoder {
         content_index
     }
 
-    /// Returns the index in `items[at].parts` of the part at this position, and starts the part if it does not exist.
     fn find_or_start_part(
         &mut self,
         at: usize,
@@ -307,7 +305,7 @@ impl ResponsesDecoder {
             out.extend(items::missing_delta(&mut part, &emitted, content_index));
             out.push(ModelEvent::Part { content_index, part: Box::new(part) });
         }
-        // Emitted parts that are missing in the completed item stay as they were emitted.
+        // The rest of `emitted_parts` is not in the completed item, and stays as emitted.
         let refused = |value: &Value| some_text(value, "refusal").is_some();
         let content = value.get("content").and_then(Value::as_array);
         self.is_refused |= content.is_some_and(|content| content.iter().any(refused));
@@ -319,9 +317,9 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Completes unfinished items from the completed response, and adds items and state that only this response has.
+    /// Completes items from `output`, the completed response. Adds items and state that only this response has.
     fn reconcile(&mut self, output: &[Value], out: &mut Vec<ModelEvent>) {
-        // An item without an index and with a new id is found by its position, which is reliable only if no item is missing.
+        // An item without a known id or index is found by its position, if no item is missing.
         let is_whole = self.items.len() == output.len();
         for (index, value) in (0u64..).zip(output) {
             let (id, kind) = (text(value, "id").unwrap_or_default(), text(value, "type").unwrap_or_default());

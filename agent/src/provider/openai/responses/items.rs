@@ -3,8 +3,8 @@
 //! The provider data of a part contains the fields of its item that `Part` has no field for, so that the item can be written back:
 //!
 //! * `reasoning`, and tools that the provider runs: the whole item, on the first part;
-//! * `message`: the first part has the item's fields as `item`, and `plain` if the content was a string, or `empty` if it was an empty
-//!   list; each further part has `more`; every part has its own remaining fields as `part`;
+//! * `message`: the first part has the item's fields as `item`, each part has its own fields as `part`, and further parts have `more`.
+//!   `plain` marks content that was a string, and `empty` an empty list;
 //! * `function_call`: the fields of the item that `ToolCall` has no field for.
 
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ fn call(provider: &str, item: &Value, source: JsonSource) -> Option<Part> {
         fields.extend(item.get("arguments").map(|value| ("arguments".to_owned(), value.clone())));
     }
     fields.retain(|_, value| source == JsonSource::Request || !value.is_null());
-    // `JsonSource::Reply` adds no empty provider data, which would mean nothing for a call.
+    // With `JsonSource::Reply`, a call without other fields gets no provider data.
     Some(with_rest(
         Part::new(Content::ToolCall(ToolCall::new(id, name, arguments))),
         provider,
@@ -158,7 +158,7 @@ fn has_content(part: &Value) -> bool {
     !part.is_null() && !is_no_refusal
 }
 
-/// Returns the list and the index of each part with content.
+/// Returns for each part with content its list and its index.
 pub(super) fn part_positions(item: &Value) -> Vec<(PartList, u64)> {
     let is_reasoning = text(item, "type") == Some("reasoning");
     let of = |list: PartList, key: &str| -> Vec<(PartList, u64)> {
@@ -199,9 +199,9 @@ fn provider_tool(item: &Value) -> Option<Content> {
 
 /// Writes the parts of an assistant message as items.
 ///
-/// Reasoning is sent only with the item that followed it, because the API refuses reasoning alone. `stored` means that the provider may
-/// have stored reasoning that is not encrypted. `is_own` means that the same model wrote the message. Calls of another model are sent
-/// without ids of items, because the API requires the removed reasoning for such an id.
+/// Reasoning is sent only with the item that followed it, because the API refuses reasoning alone. With `stored`, reasoning without
+/// encrypted content is sent, because the provider may have stored it. Unless `is_own`, another model wrote the message, and calls are
+/// sent without item ids, because the API requires the removed reasoning for such an id.
 pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) -> Vec<Value> {
     let mut items: Vec<Value> = Vec::new();
     // Whether the last item is a message of plain text. If so, the next plain text is appended to it.
@@ -269,8 +269,8 @@ pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) 
     items
 }
 
-/// Returns whether the provider accepts a reasoning item. An encrypted item needs an item after it. Any other item must contain its text
-/// or be stored at the provider.
+/// Returns whether the provider accepts a reasoning item: an encrypted item before another item, or an item that contains its text or is
+/// stored at the provider.
 fn is_usable(item: &Value, after: Option<&[Part]>, provider: &str, stored: bool) -> bool {
     if text(item, "type") != Some("reasoning") {
         return false;
@@ -324,7 +324,7 @@ pub(super) fn is_of_kind(part: &Part, kind: &str) -> bool {
     }
 }
 
-/// Returns a delta with the rest of a completed part after `emitted`. A part without text or arguments gets the `emitted` ones.
+/// Returns the end of a completed part that is not in `emitted` yet, as a delta. Fills an empty part with `emitted` instead.
 pub(super) fn missing_delta(part: &mut Part, emitted: &str, content_index: usize) -> Option<ModelEvent> {
     let rest = |whole: &str| whole.strip_prefix(emitted).filter(|rest| !rest.is_empty()).map(str::to_owned);
     match &mut part.content {

@@ -54,8 +54,8 @@ mod tests;
 pub struct OpenAiResponses {
     /// Whether the provider stores the reply.
     pub store: bool,
-    /// Whether to request encrypted reasoning from reasoning models. Has no effect if `store` is set. Other reasoning is sent back only if
-    /// the provider stores it or shows its text.
+    /// Whether to request encrypted reasoning from reasoning models. Has no effect if `store` is set. With neither, reasoning is sent back
+    /// only if the provider shows its text.
     pub encrypted_reasoning: bool,
     /// The kind of reasoning summary that is requested, such as `auto`. OpenAI refuses requests for summaries from organizations that are
     /// not verified, so the default is `None`.

@@ -76,7 +76,7 @@ pub(super) fn request(
     request.tool_choice = read_tool_choice(given.get("tool_choice"), |choice| {
         (text(choice, "type") == Some("function")).then(|| text(choice, "name").unwrap_or_default())
     });
-    // `encode` needs `store`, because only stored or encrypted reasoning is sent back.
+    // `store` is set before `encode`, because it decides which reasoning is sent back.
     let store = Map::from_iter([("store".to_owned(), given.get("store").cloned().unwrap_or_default())]);
     request.provider_options.insert(provider.to_owned(), store.into());
     let info = ModelInfo::new(provider, protocol.api(), model);
