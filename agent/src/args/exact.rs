@@ -166,8 +166,7 @@ impl<'s> Scan<'s> {
         self.text.get(start..end).ok_or(UNDECIDED)
     }
 
-    /// Ends the scan at a value that coercions cannot make fit. This refuses the arguments, except within alternatives or checks (`choices
-    /// > 0`).
+    /// Ends the scan at a value that no coercion can make fit. This refuses the arguments, except within alternatives and checks.
     #[cold]
     fn refuse(&mut self, at: usize) -> ScanStop {
         self.is_refused = self.choices == 0;

@@ -320,7 +320,7 @@ pub const fn shared<T: SharedReceiver>() {}
 #[derive(Debug)]
 pub struct OwnType<const IS: bool>;
 
-/// A boolean as a type: `true` selects `StandIn` in place of a type that is a mistake, see [`Advised`].
+/// A boolean as a type: `true` selects `StandIn` in place of a type that is a mistake; see `Advised`.
 #[derive(Debug)]
 pub struct ReplacedType<const IS: bool>;
 

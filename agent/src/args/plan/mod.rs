@@ -202,9 +202,10 @@ impl Plan {
     /// lists other words for the variant, and `x-other` (`true`) marks the variant for all words that name no other variant. The derive of
     /// `ToolArgs` writes `x-aliases` and `x-other` for serde's `alias` and `other`, and more extensions for internal use.
     ///
-    /// # Errors Returns [`SchemaError`] if the type is not an object, or if two of its fields or variants have the same name. Also returns
-    /// it if the schema is too large, has an invalid keyword or an assertion that cannot be checked, or has a 128-bit integer that serde
-    /// would buffer, as in an untagged enum.
+    /// # Errors
+    /// Returns [`SchemaError`] if the type is not an object, or if two of its fields or variants have the same name. Also returns it if the
+    /// schema is too large, has an invalid keyword or an assertion that cannot be checked, or has a 128-bit integer that serde would buffer,
+    /// as in an untagged enum.
     pub fn for_type<T: JsonSchema + ?Sized>(name: &str, options: PlanOptions) -> Result<Plan, SchemaError> {
         Plan::of_type(name, schema_of::<T>(), options)
     }
