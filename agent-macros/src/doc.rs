@@ -107,7 +107,7 @@ fn text(lines: &[String]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The mark that opened the code block that contains the current line. Other marks do not close it.
+/// The fence that opened the code block that contains the current line. Other fences do not close it.
 #[derive(Default)]
 struct CodeBlock(Option<String>);
 

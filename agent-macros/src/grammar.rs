@@ -1,4 +1,4 @@
-//! The grammar of all options: `key`, `key = value` and `key(…)`, separated by commas.
+//! The grammar of the options in `#[tool(…)]` and `#[arg(…)]`: `key`, `key = value` and `key(…)`, separated by commas.
 //!
 //! Parsing does not stop at a mistake. The mistake is recorded, the rest of the option is skipped, and the
 //! next option is read.

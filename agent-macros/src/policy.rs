@@ -1,4 +1,4 @@
-//! Coercion policies in words: `strict`, `lenient - fold_enum`.
+//! Coercion policies as text: `strict`, `lenient - fold_enum`.
 
 use crate::diag::Errors;
 use crate::grammar::{Entry, choices};

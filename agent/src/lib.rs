@@ -73,8 +73,8 @@
 //! # Features
 //!
 //! * `macros` (default): `#[tool]`, the derives and `tools![]`.
-//! * `runtime` (default): the [`Assistant`], a blocking pool and timeouts, on tokio. Without this feature, a synchronous tool runs where
-//!   its call is awaited, and building a [`Registry`] fails if a tool has a timeout.
+//! * `runtime` (default): the [`Assistant`], a thread pool for synchronous tools, and timeouts, on tokio. Without this feature, a
+//!   synchronous tool runs where its call is awaited, and building a [`Registry`] fails if a tool has a timeout.
 //! * `approvals-signed`: runs that wait for approval can be stored and resumed in another process.
 //! * `anthropic`, `gemini`, `openai`: models of these providers, by `agent::model("anthropic/…")`; see `provider`.
 //! * `http`, `sse`: the transport of these models, also usable alone.

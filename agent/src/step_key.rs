@@ -10,8 +10,8 @@ use crate::parse_error::ParseError;
 
 /// The identity of one step of one run, which is the same on every replay and in every attempt.
 ///
-/// A step key is the primary key of the stored record, the name of the step in a durable engine, and the idempotency key for tools and
-/// providers. Its text form is `RUN/TURN/KIND/ORD`, which serde uses, too.
+/// A step key is the primary key of the stored record, the name of the step in a durable engine (such as Restate), and the idempotency key
+/// for tools and providers. Its text form is `RUN/TURN/KIND/ORD`, which serde uses, too.
 ///
 /// ```
 /// use agent::steps::{StepKey, StepKind};
@@ -100,7 +100,7 @@ impl StepKind {
         Self::Select,
     ];
 
-    /// Returns the word for the kind in the text form of a key.
+    /// Returns the name of the kind in the text form of a key.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Poll => "poll",

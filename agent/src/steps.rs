@@ -192,8 +192,8 @@ pub trait Steps: Send {
         std::future::ready(Ok(vec![CallDecision::Later; requests.len()]))
     }
 
-    /// Waits for results from outside, by the handles that the tools returned, and returns the end of each call, in the order of the
-    /// handles. The default returns `None`, which suspends the run.
+    /// Waits for the results that the application delivers for deferred calls, each under the handle that its tool returned. Returns the
+    /// end of each call, in the order of the handles. The default returns `None`, which suspends the run.
     fn await_deferred(
         &mut self,
         deferred: Vec<(StepKey, String)>,

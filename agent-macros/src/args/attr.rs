@@ -63,7 +63,8 @@ pub(crate) struct ArgOptions {
     /// The span of `skip`: the model neither sees nor sends the field.
     pub(crate) skip: Option<Span>,
     pub(crate) with: Option<With>,
-    /// The span of the first option other than `nested` and `flatten`. The whole argument object must not have such an option.
+    /// The span of the first option other than `nested` and `flatten`. A parameter that receives all arguments as one object must not have
+    /// such an option.
     pub(crate) own: Option<Span>,
 }
 

@@ -151,7 +151,7 @@ fn add_fields(fields: &Fields, variant: Option<&Ident>, before: &[Step], found: 
     }
 }
 
-/// Returns the schema extension that states the name of a field in Rust. Checks refer to fields by this name,
+/// Returns the schema extension that states the name of a field in Rust. Functions of `#[arg(validate)]` refer to fields by this name,
 /// which may differ from the name in JSON.
 pub(super) fn field_name(ident: Option<&Ident>) -> Option<TokenStream> {
     let name = ident?.unraw().to_string();

@@ -22,7 +22,7 @@ pub(crate) struct FieldLowering<'a> {
     pub(crate) this: TokenStream,
     pub(crate) generics: &'a Generics,
     pub(crate) kind: Kind,
-    /// Whether the type has `validate` checks. The schema then contains the fields' Rust names.
+    /// Whether the type has functions of `#[arg(validate)]`. The schema then contains the fields' Rust names.
     pub(crate) checked: bool,
     /// Generated functions, types and assertions. They are emitted next to the type, where the user's names are in scope.
     pub(crate) helpers: Vec<TokenStream>,

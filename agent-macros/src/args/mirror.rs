@@ -226,7 +226,7 @@ impl Words {
     }
 }
 
-/// Adds `x-aliases` and `x-other` to the schema of a variant, because schemars ignores both options.
+/// Adds `x-aliases` and `x-other` to the schema of a variant, because schemars ignores `alias` and `other`.
 fn spell(variant: &mut Variant, aliases: &[LitStr], serde: &Serde, errors: &mut Errors) {
     let aliases: Vec<LitStr> = aliases.iter().cloned().chain(serde.texts("alias")).collect();
     if !aliases.is_empty() {

@@ -51,8 +51,8 @@ pub(super) fn state(param: &Param, ty: &TokenStream, private: &Private) -> Token
     }
 }
 
-/// Returns an assertion that fails if the parameter is the whole argument object. Returns `None` if the parameter has no
-/// options, except `nested` and `flatten`.
+/// Returns an assertion that fails if the parameter receives all arguments as one object. Returns `None` if the parameter has no options,
+/// except `nested` and `flatten`.
 pub(super) fn not_whole(param: &Param, private: &Private) -> Option<TokenStream> {
     let at = ours(param.options.own?);
     let private = private.at(at);

@@ -186,7 +186,8 @@ fn whole(tool: &Tool, types: &[TokenStream], private: &Private) -> Option<Whole>
     Some(Whole { ty: quote!(#field::Field), is_whole })
 }
 
-/// Returns the helper items, and the hidden struct `__Args` with its checks. The attributes of its fields refer to the helper items.
+/// Returns the helper items, and the hidden struct `__Args`, with the impl that calls the functions of `#[arg(validate)]`. The attributes
+/// of its fields refer to the helper items.
 fn arguments_struct(
     params: Vec<Param>,
     types: &[TokenStream],

@@ -1,5 +1,4 @@
-//! Parses the item below `#[tool]`. Bodies stay tokens, so that the compiler reports errors in a body at
-//! their positions.
+//! Parses the item below `#[tool]`. Function bodies stay tokens, so that the compiler reports errors in a body at their positions.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -79,8 +78,7 @@ impl Parse for Function {
     }
 }
 
-/// Returns the braces of a body, even if they are in the invisible group of a `block` fragment of
-/// `macro_rules!`.
+/// Returns the braces of a function's body, even if they are in the invisible group of a `block` fragment of `macro_rules!`.
 fn braces(token: TokenTree) -> Option<Group> {
     let TokenTree::Group(group) = token else { return None };
     match group.delimiter() {

@@ -1,7 +1,7 @@
 //! `#[tool]`: parses, validates and expands an item.
 //!
-//! The user's item is always emitted, without the attributes of this crate. After a mistake, the generated impls are stand-ins, so that
-//! one mistake causes only one message, and a `tools![…]` that uses the item reports no further errors.
+//! The user's item is always emitted, without the attributes of this crate. After a mistake, the generated impls compile but never run, so
+//! that one mistake causes only one compiler error, and a `tools![…]` that uses the item reports no further errors.
 
 mod approval;
 pub(crate) mod attr;
@@ -40,7 +40,8 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     }
 }
 
-/// Returns the header of a tool, and each argument that the docs list, with its text. Options replace the item's name and docs.
+/// Returns the header of a tool, and each argument that the docs list, with its text. The options `name` and `description` replace the
+/// item's name and docs.
 fn tool_header(
     options: Options,
     item: &Ident,

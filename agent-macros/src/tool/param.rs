@@ -199,7 +199,8 @@ fn named(
         | Pat::TupleStruct(_)
         | Pat::Ident(_)
         | Pat::Slice(_) => {
-            // An option may name the argument. Without a name, only a pattern for the whole object is allowed, which `take` checks later.
+            // The option `rename` may name the argument. Without a name, only a pattern for the whole object is allowed, which `take`
+            // checks later.
             if !renamed {
                 let advice = if matches!(pat, Pat::Wild(_)) { NAMELESS } else { TAKEN_APART };
                 *nameless = Some((advice, types::span(pat)));

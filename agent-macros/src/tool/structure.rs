@@ -1,5 +1,5 @@
-//! `#[tool]` on a struct, whose fields are the arguments, or on an enum, whose variants are actions. The body is the
-//! impl of `RunTool`.
+//! `#[tool]` on a struct, whose fields are the arguments, or on an enum, whose variants are actions. The code of the tool is the impl of
+//! `RunTool`.
 
 use super::approval::Approval;
 use super::attr::{Options, ToolItem};

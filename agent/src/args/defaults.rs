@@ -18,7 +18,7 @@ impl Plan {
             .map_err(|e| e.of(self.name()))
     }
 
-    /// Checks the defaults at and below a node. Each node is visited once, so the recursion ends even for recursive types.
+    /// Checks the defaults at and below a schema node. Each node is visited once, so the recursion ends even for recursive types.
     fn defaults_below(
         &self,
         id: NodeId,

@@ -78,7 +78,8 @@ struct Scan<'s> {
     /// Number of enclosing values with a check such as `not`, which turns a misfit into a fit. If above 0, the scan ends undecided unless
     /// a misfit is certain.
     checked: u32,
-    /// Number of enclosing alternatives and checks. Inside them, a value that does not fit does not refuse the arguments.
+    /// Number of enclosing alternatives (`anyOf`) and checks (`not`). Inside them, a value that does not fit does not refuse the
+    /// arguments.
     choices: u32,
     /// Number of bytes that were scanned more than once.
     again: usize,
@@ -166,7 +167,8 @@ impl<'s> Scan<'s> {
         self.text.get(start..end).ok_or(UNDECIDED)
     }
 
-    /// Ends the scan at a value that no coercion can make fit. This refuses the arguments, except within alternatives and checks.
+    /// Ends the scan at a value that no coercion can make fit. This refuses the arguments, except within alternatives (`anyOf`) and checks
+    /// (`not`).
     #[cold]
     fn refuse(&mut self, at: usize) -> ScanStop {
         self.is_refused = self.choices == 0;
@@ -268,9 +270,9 @@ impl<'s> Scan<'s> {
         fits(array.takes_length(count), end)
     }
 
-    /// Scans the items of a list. Returns the number of items and the position after the list. Two fast paths return 0 for any other item:
+    /// Scans the items of a list. Returns the number of items and the position after the list. `short` and `frequent` are fast paths:
     /// `short` returns the length of an item that ends with a comma within the next eight bytes, and `frequent` returns the position after
-    /// an item.
+    /// an item. Both return 0 for any other item.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the items are known where it is called")]
     fn items(

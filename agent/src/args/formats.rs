@@ -1,5 +1,5 @@
-//! Formats that an author requires of a text by `#[arg(format = …)]` or by the attribute of a validation crate. JSON Schema
-//! 2020-12 (validation, section 7.3) defines these formats.
+//! Formats of text arguments, as required by `#[arg(format = …)]` or the attribute of a validation crate. JSON Schema 2020-12 (validation,
+//! section 7.3) defines these formats.
 //!
 //! The formats in the schemas of Rust types are in [`of_types`], because a type may accept more spellings.
 

@@ -42,7 +42,8 @@ pub enum IssueCode {
     Format,
     /// An item of a list is repeated, although the items must be unique.
     Unique,
-    /// The value is refused for a reason without a code of its own, for example by a check or by the `Deserialize` of its type.
+    /// The value is refused for a reason without a code of its own, for example by a function of `#[arg(validate = …)]` or by the
+    /// `Deserialize` of its type.
     Value,
 }
 
@@ -90,8 +91,8 @@ impl std::fmt::Display for IssueCode {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Issue {
-    /// JSON pointer ([RFC 6901](https://www.rfc-editor.org/rfc/rfc6901)) into the sent arguments; empty for the arguments as a
-    /// whole. A pointer of more than 4,096 bytes gets no further segments, and a longer segment is cut.
+    /// JSON pointer ([RFC 6901](https://www.rfc-editor.org/rfc/rfc6901)) into the sent arguments; empty for the arguments as a whole. A
+    /// pointer of more than 4,096 bytes gets no further segments, and a key of more than 4,096 bytes is cut.
     pub path: String,
     /// The kind of fault.
     pub code: IssueCode,

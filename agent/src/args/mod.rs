@@ -263,7 +263,7 @@ impl Plan {
         }
     }
 
-    /// Completes a refusal: adds the issues that types and checks find, and the corrected call.
+    /// Completes a refusal: adds the issues that `Deserialize` impls and `#[arg(validate = …)]` find, and the corrected call.
     fn report(&self, mut refusal: RefusedArguments<'_>, again: Reread<'_>) -> InvalidArguments {
         let (graph, mut count) = (self.graph(), refusal.count);
         let mut issues = std::mem::take(&mut refusal.issues);
@@ -280,7 +280,7 @@ impl Plan {
         if let Some(meant) = &refusal.respelled {
             corrected = report::corrected_spelling(graph, self.name(), meant);
         }
-        // A corrected call is offered only if the whole schema, the type and the checks accept it.
+        // A corrected call is offered only if the whole schema, the type and its `#[arg(validate = …)]` functions accept it.
         let is_accepted = |Offer { text, fit }: &Offer| {
             let judge = TextJudge::new(graph, text);
             let cx = match fit {
@@ -291,7 +291,7 @@ impl Plan {
         };
         let corrected = corrected.filter(is_accepted).map(|offer| offer.text);
         let mut unchecked = None;
-        // A corrected call keeps all correct values, and the types and checks accepted it, so there are no further issues.
+        // A corrected call keeps all correct values and was accepted as a whole, so there are no further issues.
         if corrected.is_none() {
             let walked = issues.len();
             let looked = refusal.with_sent(|sent| refused::add_refusals(graph, sent, again, &mut issues));
@@ -339,8 +339,8 @@ impl Plan {
         read(&cx, text).or_else(|_| serde_json::from_str(text)).unwrap_or_default()
     }
 
-    /// Explains why a type or a check refuses arguments that fit the `Plan`. The type may have a `Deserialize` written by hand, for
-    /// example.
+    /// Explains why a type or `#[arg(validate = …)]` refuses arguments that fit the `Plan`. For example, the type may have a `Deserialize`
+    /// written by hand.
     #[cold]
     fn refused_by_type(&self, text: &str, again: Reread<'_>) -> InvalidArguments {
         let mut issues = Vec::new();

@@ -82,7 +82,7 @@ impl CoercionPolicy {
     }
 
     /// Returns the policy that allows the coercions of [`strict`](Self::strict) and also repairs structure, for example JSON sent as text,
-    /// a single value for a list, or another spelling of an allowed word.
+    /// a single value for a list, or another spelling of an `enum` value.
     pub const fn lenient() -> Self {
         Self(Rules(LENIENT))
     }

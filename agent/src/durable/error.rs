@@ -35,7 +35,7 @@ pub enum ServiceError {
         /// The features, by the names of their builder methods, each with the reason.
         what: Vec<&'static str>,
     },
-    /// A tool has no time limit. The engine would repeat a step that takes longer than the engine waits.
+    /// A tool has no time limit. The engine (Restate) would repeat a step that exceeds the engine's timeout.
     #[error("tools without a time limit: {}; give them one", tools.join(", "))]
     #[non_exhaustive]
     NoTimeLimit {

@@ -13,7 +13,7 @@ use crate::step_key::{StepKey, StepKind};
 /// Maximum number of messages in both queues together.
 const MAX_MESSAGES: usize = 1000;
 
-/// The inbox of one run. The engine makes one change to an inbox at a time.
+/// The inbox of one run: its queued messages and pending requests. The engine (Restate) makes one change to an inbox at a time.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Inbox {
@@ -31,7 +31,7 @@ pub(super) struct Inbox {
     /// The number of `Notice`s that were sent to the run.
     #[serde(rename = "told")]
     notices: u32,
-    /// Whether a notice about messages was sent since the inbox was last drained.
+    /// Whether the run was notified of messages since the inbox was last drained.
     #[serde(rename = "is_told")]
     is_notified: bool,
 }
@@ -43,11 +43,12 @@ fn is_unused(spent: &Spent) -> bool {
 #[derive(Debug, Serialize, Deserialize)]
 struct PendingQuestion {
     ask: PendingAsk,
-    /// The id of the engine's promise that the answer resolves.
+    /// The id of the engine's promise (an awakeable of Restate) that the answer resolves.
     promise: String,
 }
 
-/// Returns the name of the run that made the approval request or question `id`, or `None` if `id` is the handle of a tool.
+/// Returns the name of the run that made the approval request or question `id`, or `None` if `id` is the handle that a tool returned for a
+/// deferred result.
 pub(super) fn run_of(id: &str) -> Option<Arc<str>> {
     let kind_of = |key: &StepKey| matches!(key.kind, StepKind::Approval | StepKind::Tool);
     // The id of a question is `KEY/ask/…`. The id of an approval request is `KEY`, or `KEY/2` for the second request of the same call.
@@ -66,7 +67,8 @@ pub(super) enum PushOutcome {
 }
 
 impl Inbox {
-    /// Returns the number of a new notice about messages, or `None` without messages or after an earlier notice.
+    /// Returns the number of the notice that tells the run about new messages. Returns `None` if there are no messages, or if the run was
+    /// already notified.
     pub(super) fn message_notice(&mut self) -> Option<u32> {
         if self.is_notified || self.lengths().is_empty() {
             return None;

@@ -17,7 +17,8 @@ use crate::steps::StepError;
 use crate::tool::BoxFuture;
 use crate::tool::question::RecordedInput;
 
-/// The engine's journal of a run, or of one call. Steps must be taken one after the other, so that their order never depends on timing.
+/// The journal of a run, or of one call: the steps that the engine (Restate) has recorded. Steps must be taken one after the other, so
+/// that their order never depends on timing.
 pub(super) trait Journal: Send + Sync {
     /// Does the work and records its result. On a replay, returns the recorded result and does not do the work. Every replay must take the
     /// same steps in the same order.
@@ -34,7 +35,8 @@ pub(super) trait RunJournal: Journal {
     /// Runs calls concurrently, each with its own journal under the [name of its step](ToolRequest::step_name).
     fn call_tools(&self, calls: Vec<ToolRequest>) -> BoxFuture<'_, Result<BatchEnd, StepError>>;
 
-    /// Returns the new notices that arrived before the end of the last step. A replay gets the same notices after the same step.
+    /// Returns the new notices (of messages or cancellation) that arrived before the end of the last step. A replay gets the same notices
+    /// after the same step.
     fn receive(&self) -> BoxFuture<'_, Result<ReceivedNotices, StepError>>;
 
     fn drain(&self, request: InboxRequest) -> BoxFuture<'_, Result<InboxBatch, StepError>>;

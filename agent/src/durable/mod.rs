@@ -1,5 +1,6 @@
-//! Runs that survive their process: the same agent loop on a durable execution engine. The engine's journal holds the whole run, including
-//! the secret arguments of calls, because the run continues from the journal. Protect the engine like a store of passwords.
+//! Runs that survive their process: the same agent loop on a durable execution engine. The engine's journal, its list of recorded steps,
+//! contains the whole run, including the secret arguments of calls, because the run continues from the journal. Protect the engine like a
+//! store of passwords.
 //!
 //! With the feature `durable-restate`, the engine is [Restate](https://restate.dev); its SDK needs Rust 1.90. Each model reply and each
 //! tool call is a step that the engine records. If a process dies, another process continues after the last recorded step. The SDK has the
@@ -37,7 +38,7 @@
 //! * A recorded step is never repeated. A step that was running when the process died runs again, with the same
 //!   [key](crate::ToolContext::idempotency_key). Calls of tools with the effect `once` (the default without hints) are the exception: such
 //!   a call ends as interrupted, and the model reads that it is unknown whether the call took effect. The call ends as interrupted even if
-//!   the process died between the begin of the step and the first line of the body.
+//!   the process died between the begin of the step and the first line of the tool's function.
 //! * If a reply has one call, the call is a step of the run. If a reply has several calls, each call has its own invocation, and the
 //!   calls run concurrently. Results are in call order.
 //! * The engine makes the retries, and the client of the model makes none. A model that fails temporarily is asked at most

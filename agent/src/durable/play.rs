@@ -1,4 +1,4 @@
-//! Performs a run, or one call, on an engine.
+//! Performs a run, or one tool call, on a durable execution engine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,7 +72,7 @@ pub(super) async fn play<J: RunJournal>(
     let child = request.child.take();
     let begun = begin(served, journal, &run, request, &cancel).await;
     if matches!(&begun, Err(error) if !matches!(error, StepError::Engine { .. })) {
-        // The run is over, so messages for it are refused from here on. The inbox stays open if a notice arrived first.
+        // The run is over, so further messages are refused. `close` returns false if a notice to the run arrived first.
         while !journal.close().await? {}
     }
     let (performer, core) = begun?;

@@ -1,4 +1,4 @@
-//! An in-memory engine that crashes on purpose.
+//! An in-memory durable execution engine that crashes on purpose.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -22,7 +22,8 @@ use crate::runtime::{ChildReport, Decision, NEW_MESSAGE};
 use crate::steps::StepError;
 use crate::tool::{BoxFuture, outcome::ToolOutcome, question::QuestionInput};
 
-/// A durable run without an engine, on an in-memory journal. Tests use it to check that a run recovers when its process dies.
+/// A durable run whose steps are recorded in memory, without an engine such as Restate. Tests use a rehearsal to check that a run recovers
+/// when its process dies.
 ///
 /// ```
 /// use agent::durable::{Rehearsal, RunRequest, Service};
@@ -79,7 +80,7 @@ enum JournalEntry {
 #[derive(Default)]
 struct RehearsalState {
     children: Mutex<HashMap<String, Arc<RehearsalRun>>>,
-    /// The inbox that counts the limits that all runs share. An engine uses the inbox of the root run.
+    /// The inbox that counts what all runs use of their shared limits. A real engine uses the inbox of the root run.
     counts: Mutex<Inbox>,
     /// The journals of concurrent calls, by the names of the calls' steps.
     calls: Mutex<HashMap<String, Arc<Mutex<VecDeque<JournalEntry>>>>>,
@@ -183,7 +184,7 @@ impl Rehearsal {
         lock(&self.shared.answers).insert(request.into(), decision);
     }
 
-    /// Sets the result of a deferred call, by the tool's handle. Calls without a result time out at once.
+    /// Sets the result of the deferred call whose tool returned this handle. Calls without a result time out at once.
     pub fn deliver(&self, handle: impl Into<String>, outcome: impl Into<ToolOutcome>) {
         let outcome = serde_json::to_value(outcome.into()).unwrap_or_default();
         lock(&self.shared.answers).insert(handle.into(), outcome);
@@ -220,8 +221,8 @@ impl Rehearsal {
     /// Begins or continues the run as a new process would, until its end.
     ///
     /// # Errors
-    /// Returns an error if the request is refused, if the run fails without an outcome, or if the run takes other steps than its journal
-    /// holds because the code between steps has changed.
+    /// Returns an error if the request is refused, if the run fails without an outcome, or if the run takes other steps than those in its
+    /// journal (the recorded steps) because the code between steps has changed.
     pub async fn play(&self) -> Result<Outcome, StepError> {
         self.play_until(None).await
     }
@@ -295,7 +296,7 @@ impl fmt::Debug for Rehearsal {
 /// The values for [`Answers::children`] and [`Answers::steered`].
 type EndedChildren = (Vec<Option<ChildReport>>, Option<usize>);
 
-/// A journal that one process reads and continues.
+/// A journal (recorded steps) that one process replays and continues.
 struct MemoryJournal {
     served: Arc<SharedService>,
     shared: Arc<RehearsalState>,
@@ -365,7 +366,7 @@ impl MemoryJournal {
         }
         let mut begun = started.len();
         if let Some(reason) = &stopped {
-            // As on an engine, runs beyond the maximum concurrency are not started.
+            // As on Restate, runs beyond the maximum concurrency are not started.
             begun = begun.min(self.served.assistant.max_concurrency());
             let is_started = |name: &str| started.iter().any(|child| child.run == name);
             self.shared.cancel_children(&self.served, reason, is_started);
@@ -503,7 +504,7 @@ impl RunJournal for MemoryJournal {
                 });
             // Each call has its own journal, so the order of the calls does not matter.
             let ends = join_all(calls).await;
-            // The entry marks the end of the batch, because a replay must receive the same notices at this point.
+            // The entry records the end of the batch, because a replay must receive the messages to the run at this point.
             if self.replay("tools")?.is_none() && ends.iter().all(Result::is_ok) {
                 self.append("tools".to_owned(), Ok(Value::Null));
             }

@@ -23,7 +23,7 @@ const MAX_CHILD_NAME: usize = 2 * MAX_NAME;
 
 /// A request to start a run.
 ///
-/// The JSON form is the body of a request to the service at the address of the run (`/Agent/order-7/run`):
+/// The JSON form is the body of an HTTP request to the service at the address of the run (`/Agent/order-7/run`):
 /// `{"run": "order-7", "prompt": "Cancel order 7"}`. The field `run` is optional, because the address contains the name.
 ///
 /// ```
@@ -72,7 +72,8 @@ pub(super) struct ChildLink {
     /// Maximum working time of the child, set by the tools on its path. Waiting for answers from outside does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) work_limit: Option<Duration>,
-    /// The id of an engine promise. The child resolves it at its first wait; the parent can then start another child.
+    /// The id of a promise in the engine. The sub-agent's run resolves the promise at its first wait; the parent can then start another
+    /// run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) waits: Option<String>,
 }
@@ -360,7 +361,7 @@ pub enum PendingAsk {
 
 impl PendingAsk {
     /// Returns the id under which the decision, the input or the result is sent: the id of the approval request or of the question, or the
-    /// handle of the tool.
+    /// handle that the tool returned.
     pub fn id(&self) -> &str {
         match self {
             Self::Approval { request } => &request.request_id,

@@ -1,5 +1,5 @@
-//! The runs that are active in this process. The engine cannot interrupt the body of a tool, so a cancelled run cancels a token that the
-//! body can watch.
+//! The runs that are active in this process. A durable engine, such as Restate, cannot interrupt the function of a tool, so a cancelled
+//! run cancels a token that the function can watch.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! The service that runs an assistant on an engine.
+//! The service that runs an assistant on a durable execution engine.
 
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
@@ -15,15 +15,15 @@ use crate::runtime::Assistant;
 use crate::runtime::{ServedAssistant, UnservedAssistant};
 use crate::tool::cancel::CancelToken;
 
-/// A service through which an engine performs the durable runs of an assistant.
+/// A service through which an engine such as Restate performs the durable runs of an assistant.
 ///
 /// The [tools](Assistant::as_tool) that are assistants themselves are served, too: each call of such a tool is a run of its own on the
 /// engine.
 ///
 /// The assistant defines the model, tools, state, hooks and limits of the runs, and the conversation with which each run begins. The
-/// listeners of the assistant receive events, and receive the events again on a replay. The store of the assistant records each call, in
-/// addition to the engine's journal. [`new`](Self::new) refuses an assistant with features that cannot run step by step, or with tools
-/// without a time limit.
+/// listeners of the assistant receive events, and receive the events again on a replay. The engine records each step of a run, and the
+/// store of the assistant also records each call. [`new`](Self::new) refuses an assistant with features that cannot run step by step, or
+/// with tools without a time limit.
 ///
 /// The engine sees the services `Agent` (runs, and requests to them), `ToolRunner` and `Inbox`. Use one assistant per engine.
 ///
@@ -76,8 +76,8 @@ impl Service {
         Ok(Self { served, settings })
     }
 
-    /// Sets the time limit for one reply of the model; 600 s by default. The engine's own timeouts follow from the limits for replies and
-    /// calls: they are longer than any step may take.
+    /// Sets the time limit for one reply of the model; 600 s by default. The timeouts of the engine (Restate) follow from the limits for
+    /// replies and calls: they are longer than any step may take.
     ///
     /// ```
     /// use agent::durable::Service;
@@ -93,8 +93,8 @@ impl Service {
         self
     }
 
-    /// Sets the maximum number of requests for one reply if the model fails temporarily; 4 by default, at least 1. The engine pauses
-    /// between attempts, 0.5 s at first. The model's own client does not retry.
+    /// Sets the maximum number of requests for one reply if the model fails temporarily; 4 by default, at least 1. The engine (Restate)
+    /// pauses between attempts, 0.5 s at first. The model's own client does not retry.
     pub fn model_attempts(mut self, attempts: u32) -> Self {
         self.served.model_retry.max_attempts = attempts.max(1);
         self
@@ -107,7 +107,7 @@ impl Service {
         self
     }
 
-    /// Sets the time for which the engine keeps a finished run and its outcome; 24 hours by default.
+    /// Sets the time for which the engine (Restate) keeps a finished run and its outcome; 24 hours by default.
     ///
     /// ```
     /// use agent::durable::Service;
@@ -152,8 +152,8 @@ impl Service {
         Ok(self)
     }
 
-    /// Allows the service to listen beyond loopback without an [identity key](Self::identity_key). Use this where only the engine can reach
-    /// the address, for example in the network of a container.
+    /// Allows the service to listen beyond loopback without an [identity key](Self::identity_key). Use this where only the engine
+    /// (Restate) can reach the address, for example in the network of a container.
     ///
     /// ```
     /// use agent::durable::{Service, ServiceError};

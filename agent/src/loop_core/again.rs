@@ -97,7 +97,7 @@ impl AgentLoop {
         self.emit(|_| EventKind::ApprovalRequired { call_id, tool, args: checked, request_id });
     }
 
-    /// Replaces the arguments of a ready call. The caller has checked that the body of the call has not begun.
+    /// Replaces the arguments of a ready call. The caller has checked that the tool of the call has not begun to run.
     pub(crate) fn replace_args(&mut self, ord: u32, args: ToolArguments) {
         let slot = usize::try_from(ord).ok().and_then(|at| self.batch.slots.get_mut(at));
         if let Some(slot) = slot.filter(|slot| slot.state == SlotState::Ready) {

@@ -56,7 +56,7 @@ pub struct AgentLoop {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) tries: BTreeMap<String, ToolRetries>,
     pub(super) coercions: Vec<CallCoercions>,
-    /// Whether the driver [reported](Self::expect_messages) queued messages at the end of the turn.
+    /// Whether the driver (which performs the steps) [reported](Self::expect_messages) queued messages at the end of the turn.
     #[serde(skip)]
     pub(super) expects_messages: bool,
     /// The number of requests in a row that continue a cut or paused answer, including the next request.
@@ -229,7 +229,7 @@ impl AgentLoop {
         self.stop(End::aborted(reason), reason);
     }
 
-    /// Ends the run like [`abort`](Self::abort), because of a limit that the driver measures, such as time.
+    /// Ends the run like [`abort`](Self::abort), because of a limit that the driver (which performs the steps) measures, such as time.
     pub fn abort_by_limit(&mut self, reached: LimitReached) {
         let reason = reached.to_string();
         self.stop(End::Limit(reached), &reason);
@@ -256,7 +256,8 @@ impl AgentLoop {
         self.finish(end);
     }
 
-    /// Ends the run like [`abort`](Self::abort), because the driver cannot continue, for example after a hook failed.
+    /// Ends the run like [`abort`](Self::abort), because the driver (which performs the steps) cannot continue, for example after a hook
+    /// failed.
     pub fn fail(&mut self, message: &str) {
         self.stop(End::error(message), message);
     }

@@ -38,7 +38,7 @@ pub(super) struct Slot {
     /// Whether a decision changed the arguments.
     #[serde(default)]
     pub(super) is_edited: bool,
-    /// Whether the call needs no further decision, because its arguments were allowed or its body has begun before.
+    /// Whether the call needs no further decision, because its arguments were allowed or its tool has begun to run before.
     #[serde(default)]
     pub(super) is_approved: bool,
     /// A person's inputs to the questions that the tool asked.
@@ -68,7 +68,7 @@ pub(super) enum SlotState {
     Undecided(ToolArguments),
     /// The call may run, or is running.
     Ready,
-    /// The result of the call comes from outside, under this handle.
+    /// The result of the call comes from outside, under this handle (an id).
     Deferred(String),
     /// The call waits for a person's inputs to these questions of its tool.
     Asked(Vec<Question>),
@@ -118,7 +118,7 @@ impl Batch {
         batch
     }
 
-    /// Moves to the next segment, and returns whether there is one.
+    /// Moves to the next segment, a group of concurrent calls. Returns whether there is one.
     pub(super) fn next_segment(&mut self, config: &LoopConfig) -> bool {
         let start = self.segment.end;
         let alone = |slot: &Slot| {

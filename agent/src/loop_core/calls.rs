@@ -158,8 +158,8 @@ impl AgentLoop {
         self.phase = if is_skipped { Phase::Skip } else { Phase::Prepare };
     }
 
-    /// Starts or ends one skipped call, or leaves the segment after its last call. Changes one call at a time: a listener of the start
-    /// event may send a steering message, and later calls then end for that reason.
+    /// Starts or ends one skipped call, or leaves the segment (a group of concurrent calls) after its last call. Changes one call at a
+    /// time: a listener of the start event may send a steering message, and later calls then end for that reason.
     pub(super) fn skip_call(&mut self) {
         let is_unprepared = |slot: &Slot| matches!(slot.state, SlotState::Planned | SlotState::Started);
         let find = |is_next: &dyn Fn(&Slot) -> bool| {
@@ -181,7 +181,7 @@ impl AgentLoop {
         }
     }
 
-    /// Moves the results of the segment into the conversation. Returns whether there is another segment.
+    /// Moves the results of the segment (a group of concurrent calls) into the conversation. Returns whether there is another segment.
     pub(super) fn leave_segment(&mut self) -> bool {
         for at in self.batch.segment.clone() {
             if let Some(result) = self.batch.slots.get_mut(at).and_then(|slot| slot.result.take()) {
@@ -258,7 +258,7 @@ impl AgentLoop {
                 if let Some(spent) = metadata.and_then(|metadata| self.spent_of(&name?, metadata)) {
                     self.count_child(spent);
                 }
-                // The body ran in an earlier process, and this process has not counted the call yet.
+                // The tool ran in an earlier process, and this process has not counted the call yet.
                 #[cfg(feature = "runtime")]
                 if end.ran && has_run(&end.outcome) {
                     self.tool_calls += 1;

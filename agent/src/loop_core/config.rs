@@ -136,7 +136,7 @@ impl Default for LoopConfig {
 pub struct UsageLimits {
     /// Maximum number of requests to the model. Repeated requests count, too, for example after a cut reply.
     pub requests: Option<u64>,
-    /// Maximum number of calls whose body runs. Calls beyond this number fail with the code `limit`.
+    /// Maximum number of calls whose tool runs. Calls beyond this number fail with the code `limit`.
     pub tool_calls: Option<u64>,
     /// Maximum number of input tokens of all requests together.
     pub input_tokens: Option<u64>,
@@ -144,7 +144,7 @@ pub struct UsageLimits {
     pub output_tokens: Option<u64>,
     /// Maximum number of input and output tokens together.
     pub total_tokens: Option<u64>,
-    /// Maximum wall-clock time, measured by the driver. This limit ends a run at any point.
+    /// Maximum wall-clock time, measured by the driver (which performs the steps). This limit ends a run at any point.
     pub wall_time: Option<Duration>,
     /// Maximum cost, in the currency of the price list. Only replies with known prices count.
     pub cost: Option<f64>,

@@ -20,7 +20,7 @@ impl AgentLoop {
         self.conversation.record_view_change(change);
     }
 
-    /// Records a change of the view that the application requested, or that a store returned. Its summary counts as one request.
+    /// Records a [`ViewChange`] that the application requested or a store returned. A summary with usage counts as one request.
     pub(crate) fn record_made_change(&mut self, change: ViewChange) {
         if let Some(usage) = change.usage().filter(|usage| !usage.is_empty()) {
             self.requests += 1;
@@ -65,7 +65,7 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Restores stored changes of the view. Summaries that this run wrote count toward its usage.
+    /// Restores stored [`ViewChange`]s. Summaries that this run wrote count toward its usage.
     pub(crate) fn restore_view(&mut self, changes: impl IntoIterator<Item = ViewChange>) {
         for change in changes {
             if change.made_at > self.added_from {

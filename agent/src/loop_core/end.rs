@@ -67,7 +67,7 @@ impl End {
         }
     }
 
-    /// Returns the word of the limit, the reason of the cancellation, or the error message. Returns `None` if the model finished, or if a
+    /// Returns the name of the limit, the reason of the cancellation, or the error message. Returns `None` if the model finished, or if a
     /// tool or a hook ended the run.
     pub fn detail(&self) -> Option<&str> {
         match self {
@@ -110,7 +110,7 @@ pub enum RunStop {
 }
 
 impl RunStop {
-    /// Returns the word, for example `completed`.
+    /// Returns the name, for example `completed`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -204,7 +204,7 @@ macro_rules! limits {
         }
 
         impl Limit {
-            /// Returns the word, as in the `detail` of `agent_end`.
+            /// Returns the name, as in the `detail` of `agent_end`.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => $word,)*

@@ -229,8 +229,8 @@ pub enum EventKind {
         result: ToolResult,
         /// The effect of the call on the run.
         control: Control,
-        /// Whether the tool's body ran. False if the call ended earlier, for example because its arguments were refused. Also false if the
-        /// run ended before the end of the call was recorded.
+        /// Whether the tool ran. False if the call ended earlier, for example because its arguments were refused. Also false if the run
+        /// ended before the end of the call was recorded.
         ran: bool,
         /// Whether the result was reused from an earlier call.
         cached: bool,
@@ -262,7 +262,7 @@ pub enum EventKind {
     AgentEnd {
         /// How the run ended.
         stop: RunStop,
-        /// The error message, the reason of the cancellation, or the word of the limit. `None` for any other end.
+        /// The error message, the reason of the cancellation, or the name of the limit. `None` for any other end.
         detail: Option<String>,
         /// Every message that the run added.
         messages: Vec<Arc<Message>>,

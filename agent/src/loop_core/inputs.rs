@@ -30,7 +30,7 @@ pub struct ModelReply {
     /// Whether the token limit of the request cut the reply, although the reply has another stop reason.
     #[serde(default)]
     pub is_cut: bool,
-    /// The limit because of which the driver ended an `aborted` reply.
+    /// The limit because of which the driver (which performs the steps) ended an `aborted` reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitReached>,
     /// The error message of the provider, if the provider refused the request as too long before any reply.
@@ -130,7 +130,7 @@ pub struct CallEnd {
     /// The effect of the call on the run.
     #[serde(default)]
     pub control: Control,
-    /// Whether the body ran.
+    /// Whether the tool ran.
     #[serde(default)]
     pub ran: bool,
     /// Whether the result was reused from an earlier call.
@@ -141,7 +141,7 @@ pub struct CallEnd {
     /// The duration in milliseconds.
     #[serde(default)]
     pub duration_ms: u64,
-    /// The handle under which the driver keeps the full text of a long result.
+    /// The handle (an id) under which the driver keeps the full text of a long result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
     /// The arguments that the call ran with, if a decision changed the arguments.
@@ -212,7 +212,8 @@ pub(super) struct CallCoercions {
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "a short-lived value, one for each call")]
 pub enum CallDecision {
-    /// The call runs. Contains the arguments if the decision changed them. The driver must have validated these arguments.
+    /// The call runs. Contains the arguments if the decision changed them. These arguments must be validated before the decision is
+    /// recorded.
     Allow(Option<ToolArguments>),
     /// The call was allowed but does not run, because the changed arguments were refused, or the tool has changed since the request.
     AllowEnded(CallEnd),
@@ -248,7 +249,7 @@ pub enum RecordError {
     WrongCount {
         /// The number of calls that wait for a result.
         wanted: usize,
-        /// The number of results that the driver passed.
+        /// The number of results that were passed.
         got: usize,
     },
     /// The run does not wait for a result of this call.

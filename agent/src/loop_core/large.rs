@@ -2,8 +2,8 @@
 
 use crate::message::{Part, ToolResultMessage};
 
-/// Joins and cuts the texts of a result if they are longer than `max` bytes together. A line at the cut names the handle of the whole
-/// text, or tells the model to ask for less. The structured data is dropped, because it has the same content.
+/// Joins and cuts the texts of a result if they are longer than `max` bytes together. A line at the cut names the handle with which the
+/// model can read the whole text, or tells the model to ask for less. The structured data is dropped, because it has the same content.
 pub(crate) fn cut(result: &mut ToolResultMessage, max: usize, handle: Option<&str>) {
     let texts = result.content.iter().filter_map(Part::as_text);
     let length: usize = texts.clone().map(str::len).sum();

@@ -1,4 +1,4 @@
-//! The agent loop as a value: the loop decides, and a driver acts.
+//! The agent loop as a value: the loop decides on each step, and a driver (the calling code) performs the step.
 //!
 //! [`AgentLoop`] uses no clock, no randomness, no IO and no asynchronous runtime. Ask the loop for the next step
 //! ([`next`](AgentLoop::next)), perform the step, and record the result with the method for this kind of step. Take the events of the run

@@ -260,7 +260,7 @@ impl AgentLoop {
         self.phase == Phase::Approve
     }
 
-    /// Returns a copy that another driver can continue. Skipped calls, and a run that is ending, have already ended in the copy.
+    /// Returns a copy with which the run can be continued. Skipped calls, and a run that is ending, have already ended in the copy.
     #[cfg(feature = "runtime")]
     pub(crate) fn snapshot(&self) -> Self {
         let mut copy = self.clone();
@@ -482,7 +482,7 @@ impl AgentLoop {
     }
 }
 
-/// A change of the phase that needs no result from the driver.
+/// A change of the phase that needs no result of a step.
 enum Transition {
     /// Starts or ends the next skipped call. Leaves `Phase::Skip` after the last call.
     Skip,

@@ -182,7 +182,7 @@ fn is_refusal(outcome: &ToolOutcome) -> bool {
     }
 }
 
-/// The codes with which a call fails before its body begins.
+/// The codes with which a call fails before its tool runs.
 const NOT_BEGUN: [&str; 9] = [
     "unknown_tool",
     "invalid_arguments",

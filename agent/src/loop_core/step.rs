@@ -1,4 +1,4 @@
-//! The steps that the loop asks a driver for.
+//! The steps that the loop asks its caller to perform.
 
 use std::fmt;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Returns whether the step prepares, decides on or runs calls. The bodies of these calls have not begun.
+    /// Returns whether the step prepares, decides on or runs calls. The tools of these calls have not begun to run.
     pub(crate) fn has_unstarted_calls(&self) -> bool {
         matches!(self, Self::Prepare { .. } | Self::Approve { .. } | Self::CallTools { .. })
     }
@@ -335,7 +335,7 @@ pub enum PendingCall {
         call_id: String,
         /// The tool's name.
         tool: String,
-        /// The handle under which the result will be delivered.
+        /// The handle (an id) under which the result will be delivered.
         handle: String,
         /// The path from the root to the run that waits. Empty unless a sub-agent waits.
         #[serde(default, skip_serializing_if = "RunPath::is_root")]

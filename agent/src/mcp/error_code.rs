@@ -37,7 +37,7 @@ pub enum ErrorCode {
     ResourceNotFound = -32004,
     /// The client sent too many requests.
     RateLimited = -32005,
-    /// A header and the body differ, or a required header is missing.
+    /// A header and the body of the request differ, or a required header is missing.
     HeaderMismatch = -32020,
     /// The client lacks a capability that the request needs.
     MissingCapability = -32021,

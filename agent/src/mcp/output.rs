@@ -87,7 +87,7 @@ pub(super) fn mark() -> (String, Value) {
     ("fastmcp".to_owned(), json!({"wrap_result": true}))
 }
 
-/// Returns the schema of the value within a wrapping object, or `None` if the schema has no mark of FastMCP or no property `result`.
+/// Returns the schema of the value within a wrapping object, or `None` if the schema has no keyword [`MARK`] or no property `result`.
 #[cfg(feature = "mcp-client")]
 pub(super) fn unwrapped_schema(schema: &Value) -> Option<Value> {
     schema.get(MARK).filter(|mark| **mark == true)?;

@@ -16,9 +16,9 @@ use super::view::ViewChange;
 ///
 /// Messages are shared: clones of a conversation, requests and events hold the same messages.
 ///
-/// The serde form is `{"version": 1, "messages": […]}`, with `view` if [changes of the view](Self::record_view_change) are recorded. A
-/// bare list of messages is read too. Unknown fields, part types and roles are preserved, so new ones do not raise the version. Reading a
-/// higher version is an error.
+/// The serde form is `{"version": 1, "messages": […]}`, with `view` if [changes of the view](Self::record_view_change) (the messages that
+/// models receive) are recorded. A bare list of messages is read too. Unknown fields, part types and roles are preserved, so new ones do
+/// not raise the version. Reading a higher version is an error.
 ///
 /// ```
 /// use agent::message::{Conversation, Message};
@@ -110,7 +110,7 @@ impl Conversation {
         &self.messages
     }
 
-    /// Removes all messages and all changes of the view. Stored fields that this version does not know stay.
+    /// Removes all messages and all changes of the [view](Self::view). Stored fields that this version does not know stay.
     pub fn clear(&mut self) {
         self.messages.clear();
         self.view = Arc::default();
@@ -124,7 +124,7 @@ impl Conversation {
         Arc::make_mut(&mut self.view).push(change);
     }
 
-    /// Returns the recorded changes of the view, oldest first.
+    /// Returns the recorded changes of the [view](Self::view), oldest first.
     ///
     /// ```
     /// use agent::message::{Conversation, Message};

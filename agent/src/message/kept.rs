@@ -1,7 +1,7 @@
 //! Encoded messages that are kept for the next request of their conversation.
 //!
 //! The next request begins with the same messages, so encoders reuse the kept text and write only the new messages. Messages are compared
-//! by address, so a kept text holds its messages: no new message can get one of these addresses.
+//! by address, so a kept text keeps its messages in memory: no new message can get one of these addresses.
 #![allow(dead_code, reason = "only the protocols of providers keep texts, and only an assistant forks them")]
 
 use std::any::Any;
@@ -82,7 +82,7 @@ impl KeptText {
     }
 }
 
-/// The text that is kept for the conversation of a [`MessageList`](super::MessageList). Clones of the slot share the text.
+/// The encoded text that is kept for the conversation of a [`MessageList`](super::MessageList). Clones of the slot share the text.
 #[derive(Clone, Default)]
 pub(crate) struct KeptSlot(Option<Arc<TextSlot>>);
 

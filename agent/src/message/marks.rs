@@ -1,4 +1,4 @@
-//! Marks that are stored in the `extra` fields of messages.
+//! Data that the library stores in the `extra` fields of messages.
 
 use serde_json::Value;
 

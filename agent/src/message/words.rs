@@ -1,4 +1,4 @@
-//! Enums that are stored as a word. Words that this version does not know are preserved.
+//! Enums that are stored as text, such as `tool_use`. Texts that this version does not know are preserved.
 
 use std::fmt;
 
@@ -33,12 +33,12 @@ pub enum StopReason {
     Error,
     /// The request was cancelled.
     Aborted,
-    /// Any other word of a provider, unchanged. Convert words with [`StopReason::from`], which recognizes the words above.
+    /// Any other reason that a provider gave, unchanged. Convert texts with [`StopReason::from`], which recognizes the reasons above.
     Other(String),
 }
 
 impl StopReason {
-    /// Returns the word, for example `tool_use`.
+    /// Returns the reason as text, for example `tool_use`.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Stop => "stop",
@@ -103,12 +103,12 @@ pub enum OutcomeKind {
     Denied,
     /// The call was stopped or never started, or it is unknown how it ended.
     Interrupted,
-    /// Any other word, as it was stored.
+    /// Any other text, as it was stored.
     Other(String),
 }
 
 impl OutcomeKind {
-    /// Returns the word, for example `completed`.
+    /// Returns the kind as text, for example `completed`.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Completed => "completed",

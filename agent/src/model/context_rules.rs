@@ -74,7 +74,7 @@ pub(crate) enum SummaryAuthor {
     Off,
 }
 
-/// The change that the view needs before a request, if any.
+/// The change that the [`ConversationView`] needs before a request, if any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ViewDecision {
     Fits,

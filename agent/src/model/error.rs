@@ -169,10 +169,10 @@ impl fmt::Display for ModelErrorKind {
     }
 }
 
-/// Maximum number of bytes that are kept of a body: enough to recognize the response.
+/// Maximum number of bytes that are kept of a response's body: enough to recognize the response.
 const MAX_BODY: usize = 2048;
 
-/// The text at the position where a body was cut, before the number of omitted bytes.
+/// The text at the position where a response's body was cut, before the number of omitted bytes.
 const CUT: &str = "… (";
 
 #[cfg(feature = "http")]
@@ -250,8 +250,8 @@ impl ModelError {
         self.edit(|inner| inner.retry_after = Some(delay))
     }
 
-    /// Adds the address and a hint to the message if the address is probably wrong, because of the status or because the body is a web
-    /// page.
+    /// Adds the address and a hint to the message if the address is probably wrong, because of the status or because the body of the
+    /// response is a web page.
     #[cfg(feature = "http")]
     pub(crate) fn with_address(self, address: &str) -> Self {
         let is_page = self.body().is_some_and(|body| body.starts_with('<'));

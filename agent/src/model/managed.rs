@@ -125,7 +125,7 @@ impl ManagedTool {
     }
 
     /// Marks the tool as one whose results a user interface should not show. The interface checks [`is_renderable`](Self::is_renderable).
-    /// Providers and models do not see the mark.
+    /// Providers and models do not see this setting.
     ///
     /// ```
     /// use agent::model::{ManagedResult, ManagedTool};

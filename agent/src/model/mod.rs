@@ -182,8 +182,8 @@ pub trait Model: Send + Sync {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Returns the body that the provider would get for a request, for programs that show it. The body contains no address, headers or
-    /// keys. Returns `None` if the request cannot be written as a body, or if the model sends no such body, which is the default.
+    /// Returns the HTTP body that the provider would get for a request, for programs that show it. The body contains no address, headers
+    /// or keys. Returns `None` if the request cannot be written as a body, or if the model sends no such body, which is the default.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {

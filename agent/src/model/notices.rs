@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// A notice about a request. Journals store it with the reply.
+/// A notice about a request. The journals of durable runs store it with the reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "snake_case")]
 pub(crate) enum RequestNotice {

@@ -59,8 +59,8 @@ pub struct ModelRequest {
     /// The schema that the reply has to match. A provider client sends the schema even to a model that cannot follow schemas. An assistant
     /// offers such a model a tool with the schema instead, and checks all answers: see `Prompt::output_schema`.
     pub output: Option<OutputSchema>,
-    /// Whether the provider's prompt cache should keep the system prompt, and for how long. Messages have marks of their own:
-    /// [`Part::cache`](crate::message::Part::cache).
+    /// Whether the provider's prompt cache should keep the system prompt, and for how long. Each part of a message has a setting of its
+    /// own: [`Part::cache`](crate::message::Part::cache).
     pub cached_system: Option<CacheMark>,
     /// Whether the prompt cache should keep the tools, and for how long.
     pub cached_tools: Option<CacheMark>,
@@ -167,7 +167,7 @@ impl ModelRequest {
         self
     }
 
-    /// Makes the provider's prompt cache keep the system prompt. Providers that cache automatically ignore marks, and use the
+    /// Makes the provider's prompt cache keep the system prompt. Providers that cache automatically ignore each [`CacheMark`], and use the
     /// [key](Self::with_cache_key).
     ///
     /// ```

@@ -1,4 +1,4 @@
-//! The stand-in for `agent::model` in builds without a provider. It always fails, with an error that names the missing feature.
+//! The function `agent::model` of builds without a provider. It always fails, with an error that names the missing feature.
 
 use super::BuildModelError;
 use crate::model::{Model, ModelRequest, ModelStream, StepCx};

@@ -156,7 +156,7 @@ const fn openai(prices: Prices) -> Prices {
     prices.above(272_000, 2.0, 1.5)
 }
 
-/// The models with built-in facts.
+/// The models whose limits and prices are built in.
 ///
 /// Source: the price and model pages of the providers, as the table in `LiteLLM` 1.106.2 quotes them. The figures were compared with that
 /// table on 2026-11-22. Models that were withdrawn by then, and figures for which the table names no source, are left out.

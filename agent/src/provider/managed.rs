@@ -112,14 +112,14 @@ pub(super) fn texts(value: &Value, key: &str) -> Vec<String> {
     list(value, key).iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Creates a source from a page. `url` and `title` are the keys of the page's fields.
+/// Creates a source from the JSON of a web page. `url` and `title` are the keys of the page's fields.
 pub(super) fn source(page: &Value, url: &str, title: &str) -> Option<ResourceLink> {
     let mut source = ResourceLink::new(some_text(page, url)?);
     source.title = some_text(page, title).map(str::to_owned);
     Some(source)
 }
 
-/// Adds the pages that a reply cites to the sources of its last web search, without duplicates. If there is no web search, adds one.
+/// Adds the web pages that a reply cites to the sources of its last web search, without duplicates. If there is no web search, adds one.
 pub(super) fn add_cited(results: &mut Vec<ManagedResult>, cited: impl IntoIterator<Item = ResourceLink>) {
     let mut cited = cited.into_iter().peekable();
     if cited.peek().is_none() {

@@ -1,5 +1,5 @@
-//! Checks that a protocol accepts the media types of parts. A request with a part of another type is refused before it is sent. In a
-//! result, a description replaces the part instead.
+//! Checks that a protocol accepts the media types of message parts. A request with a part of another type is refused before it is sent. In
+//! a tool result, a description replaces the part instead.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 

@@ -93,7 +93,7 @@ pub(super) fn add_rest(object: &mut JsonObject, rest: Option<&Value>) {
     }
 }
 
-/// The key in a reply's provider data that marks the first message of a recorded request.
+/// The key in the provider data of a reply with which a recorded request begins.
 const FIRST: &str = "first";
 
 /// Marks a request that begins with the assistant, so that the encoder does not add [`OPENING`].
@@ -190,11 +190,11 @@ pub(super) fn media_from_url(url: &str) -> Media {
     data.unwrap_or_else(|| Media::url(url))
 }
 
-/// The option whose value lists the keys that are sent as null.
+/// The provider option that lists the keys that the request contains as null.
 const NULLS: &str = "$null";
 
-/// Adds the caller's options for this provider to a body. An option replaces the field of the same name. Null removes the field. Null is
-/// sent if the body lacks the field, or if `$null` lists it.
+/// Adds the caller's options for this provider to a request body. An option replaces the field of the same name. Null removes the field.
+/// Null is sent if the body lacks the field, or if `$null` lists it.
 pub(super) fn add_options(body: &mut JsonObject, options: Option<&Value>) {
     let Some(options) = options.and_then(Value::as_object) else { return };
     for (key, value) in options.iter().filter(|(key, _)| *key != NULLS) {

@@ -343,8 +343,8 @@ impl HttpRequest {
         self.body.value()
     }
 
-    /// Returns a request that counts the tokens of this request, for example: it has another path, and only `fields` of the body. The
-    /// response is not a stream, so the header `accept` is removed.
+    /// Returns a request about the input of this request, for example to count its tokens. The new request has another path, and only
+    /// `fields` of the body. Its response is not a stream, so the header `accept` is removed.
     #[cfg(any(feature = "anthropic", feature = "openai", feature = "gemini"))]
     pub(super) fn about_input(mut self, path: impl Into<String>, fields: &[&str]) -> Self {
         let mut body = self.json();
@@ -388,7 +388,7 @@ impl HttpRequest {
     }
 }
 
-/// A response. The body of an error may be incomplete.
+/// A response. The body of an error response may be incomplete.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HttpResponse<'a> {
     pub(super) status: u16,

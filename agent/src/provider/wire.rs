@@ -43,7 +43,8 @@ enum LastItem {
     Open(Value),
 }
 
-/// Counts of cache marks. A request may have only a limited number of marks, so the first `skip` marks are left out.
+/// Counts of the [`CacheMark`](crate::message::CacheMark)s in the messages. A request may have only a limited number of marks, so the
+/// first `skip` marks are left out.
 #[derive(Clone, Copy, Default)]
 struct CacheMarks {
     seen: usize,

@@ -114,7 +114,7 @@ impl ReplyStream {
         }
     }
 
-    /// Waits until the budgets are settled, and then ends the reply, with its error if it failed.
+    /// Waits until the used amounts are recorded in the budgets, and then ends the reply, with its error if it failed.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ModelEvent, ModelError>>> {
         let Some(budgeted) = &mut self.budgeted else { return Poll::Ready(None) };
         ready!(budgeted.gate.poll_settled(cx));
@@ -238,8 +238,8 @@ impl Performer {
         Ok(Some(Box::new(BudgetedReply { gate, model, step, has_ended, error })))
     }
 
-    /// Returns the complete reply, or after a `failure` the parts that arrived. Also settles the budgets, and ends the measurement and the
-    /// span.
+    /// Returns the complete reply, or after a `failure` the parts that arrived. Also records the used amounts in the budgets, and ends the
+    /// measurement and the span.
     pub(super) fn finish(&self, reply: ReplyStream, failure: Option<&ModelError>) -> ModelReply {
         let ReplyStream { stream, timing, turn, span, max_tokens, notices, budgeted, .. } = reply;
         let mut message = match failure {

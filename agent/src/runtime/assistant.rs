@@ -22,8 +22,8 @@ use crate::tool::registry::Registry;
 
 /// A model with tools and a conversation.
 ///
-/// An assistant answers one prompt at a time, and each prompt continues the same conversation. Cloning is cheap: a clone is a handle to the
-/// same assistant. [`fork`](Self::fork) creates an independent assistant. Prompts need a tokio runtime with its timer enabled.
+/// An assistant answers one prompt at a time, and each prompt continues the same conversation. Cloning is cheap, and all clones share one
+/// conversation. [`fork`](Self::fork) creates an independent assistant. Prompts need a tokio runtime with its timer enabled.
 ///
 /// ```
 /// use agent::Assistant;
@@ -353,7 +353,7 @@ impl Assistant {
         Arc::as_ptr(&self.shared).addr()
     }
 
-    /// Waits for the notification of a steering message. The message may have left the queue already, so check
+    /// Waits for the notification that a steering message arrived. The message may have left the queue already, so check
     /// [`is_steered`](Self::is_steered).
     pub(super) async fn steered(&self) {
         self.shared.steered.notified().await;

@@ -96,7 +96,7 @@ pub(super) struct StartedRun {
     pub(super) taken: Vec<QueuedMessage>,
     /// The decisions and results with which the run resumes. `None` if the run is new.
     pub(super) resumption: Option<Resumption>,
-    /// Whether calls that passed their checks before a pause must be checked again.
+    /// Whether calls that were checked before the run was suspended must be checked again.
     pub(super) checks_again: bool,
     /// The number of messages from before this run began or was resumed. Their calls are not recorded again.
     pub(super) seen: usize,

@@ -41,7 +41,6 @@ fn max_attempts(config: &Config, tool: &str) -> u32 {
 }
 
 impl CallBody {
-    /// Creates the body of a call, and starts to measure its time.
     pub(super) fn new(
         config: &Arc<Config>,
         key: StepKey,
@@ -128,7 +127,7 @@ impl CallBody {
     }
 }
 
-/// Returns whether the body panicked or timed out, so that a retry may succeed.
+/// Returns whether the tool panicked or timed out, so that a retry may succeed.
 fn went_wrong_outside(outcome: &ToolOutcome) -> bool {
     matches!(outcome, ToolOutcome::Failed { code, .. } if *code == OutcomeCode::PANIC || *code == OutcomeCode::TIMEOUT)
 }

@@ -1,4 +1,4 @@
-//! The builder of an assistant. Each submodule adds the options of one subject.
+//! The builder of an assistant. Each submodule adds the methods of one subject.
 
 mod approvals;
 mod closures;
@@ -387,8 +387,8 @@ impl AssistantBuilder {
     }
 
     /// Caches up to 1,024 completed results until the assistant is [reset](Assistant::reset). A call reuses the result of an earlier call
-    /// if tool, arguments, session and source are the same. By default, only results of `read_only` and `idempotent` tools are cached. The
-    /// option `cache` of a tool takes precedence.
+    /// if tool, arguments, session and [source](crate::tool::Source) are the same. By default, only results of `read_only` and
+    /// `idempotent` tools are cached. The option `cache` of a tool takes precedence.
     ///
     /// A cached result is used only after hooks and approvals let the call run. A prompt with its own [state](super::Prompt::with_state)
     /// uses the cache only for tools that cannot read that state, and only if there are no hooks. Durable runs cache no results.
@@ -415,11 +415,11 @@ impl AssistantBuilder {
     }
 
     /// Writes results that are too long for the conversation to files in this folder. The model reads the files in parts with the tool
-    /// `read_result`, which this option adds. A file is deleted when the assistant that wrote it and all its later
+    /// `read_result`, which this method adds. A file is deleted when the assistant that wrote it and all its later
     /// [forks](Assistant::fork) were dropped or [reset](Assistant::reset). The files of a killed process stay.
     ///
-    /// Only the owner can access the files (mode 0600), and the folder if this option creates it (mode 0700). The tool reads only the
-    /// results of this assistant, of the assistants that it was forked from, and results that its conversation names. It follows no links.
+    /// Only the owner can access the files (mode 0600), and a newly created folder (mode 0700). The tool reads only the results of this
+    /// assistant, of the assistants that it was forked from, and results that its conversation names. The tool follows no symbolic links.
     pub fn spill_results(mut self, folder: impl Into<PathBuf>) -> Self {
         self.spill = Some(SpillFolder::new(folder.into()));
         self

@@ -20,7 +20,7 @@ use crate::tool::value::Tool;
 
 const MAX_RESULTS: usize = 1024;
 
-/// Completed results of tools, which several assistants can share. A clone is a handle to the same results.
+/// Completed results of tools, which several assistants can share. Clones share the results.
 ///
 /// An assistant reuses the result of a call with the same tool name, parameters, arguments, session and source, after its own hooks and
 /// approvals have allowed the new call. If the tool reads state, both assistants must have the same state, added as one `Arc` with

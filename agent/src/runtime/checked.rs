@@ -1,4 +1,4 @@
-//! The arguments of a call, checked once before its body runs.
+//! The arguments of a call, checked once before its tool runs.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::tool::outcome::ToolOutcome;
 use crate::tool::source::Source;
 use crate::tool::value::Tool;
 
-/// The arguments of a call as its tool accepted them, parsed once for the body, hooks, approvals, records and the cache.
+/// The arguments of a call as its tool accepted them, parsed once for the tool's function, hooks, approvals, records and the cache.
 pub(crate) struct CheckedArguments {
     tool: Tool,
     args: ToolArguments,

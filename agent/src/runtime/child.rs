@@ -466,7 +466,7 @@ pub(super) fn did_fail(error: impl fmt::Display) -> ToolOutcome {
 pub(super) fn failure(error: RunError) -> ToolOutcome {
     match error {
         RunError::Limit(reached) => did_not_finish(reached),
-        // Only the message is used: after a crash and on a durable engine, nothing else of the error is left.
+        // Only the message is used, because after a crash and on a durable engine, such as Restate, only the message is left.
         RunError::Model(error) => did_fail(error.message()),
         RunError::Request { message } => did_fail(message),
         RunError::Aborted { reason } => ToolOutcome::aborted(&reason),

@@ -295,7 +295,7 @@ mod tests {
         let assistant = Assistant::builder(ScriptedModel::new(["Hi"])).tools(tools![{ a }, { b }]).build();
         let assistant = assistant.unwrap();
         let shown = |names: [&str; 2]| assistant.config().definitions_of(&names.map(str::to_owned));
-        // The names may come from the journal of a process with other tools.
+        // The names may have been recorded by a process with other tools.
         assert_eq!(shown(["a", "gone"]).iter().map(ToolDefinition::name).collect::<Vec<_>>(), ["a"]);
         assert!(Arc::ptr_eq(&shown(["a", "b"]), &assistant.config().request.tools));
     }

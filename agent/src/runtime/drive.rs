@@ -35,8 +35,8 @@ pub(super) struct BegunRun {
     interrupted: Option<InterruptedTurn>,
     /// Reads the answer by the assistant's schema. `None` if the assistant has no schema, or if the prompt asks for another answer.
     answer: Option<Arc<AnswerReader<Value>>>,
-    /// The tool whose body made the prompt, unless the prompt is detached. A suspended run is then an error, because nothing would resume
-    /// the run.
+    /// The tool whose function made the prompt, unless the prompt is detached. A suspended run is then an error, because nothing would
+    /// resume the run.
     in_tool: Option<Arc<str>>,
 }
 

@@ -1,4 +1,4 @@
-//! Assistants as tools on a durable engine. The calling run starts a separate run for each call, and waits for it.
+//! Assistants as tools on a durable engine, such as Restate. The calling run starts a separate run for each call, and waits for it.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

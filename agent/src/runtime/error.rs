@@ -78,7 +78,7 @@ pub enum RunError {
     /// and ask for the answer with [`output`](super::Prompt::output) again.
     #[error("the run is suspended: it waits for {} decisions or results", .0.pending().len())]
     Suspended(SuspendedRun),
-    /// The body of a tool made a prompt, and the run was suspended. Nothing would resume this run.
+    /// The function of a tool made a prompt, and the run of this prompt was suspended. Nothing would resume this run.
     #[error(
         "the sub-agent's run is suspended, and the body of the tool `{tool}` cannot keep it: make the assistant a tool with `Assistant::as_tool`, or keep the suspended run yourself, with `Prompt::detached`"
     )]

@@ -167,7 +167,7 @@ pub trait Hooks: Send + Sync {
         Box::pin(std::future::ready(Ok(BeforeCall::Continue)))
     }
 
-    /// Changes the result of a call whose body returned or panicked.
+    /// Changes the result of a call whose tool returned or panicked.
     ///
     /// The hook is not called for calls that did not run, were deferred, were interrupted or timed out. An error replaces the result, with
     /// the code `hook_error`.

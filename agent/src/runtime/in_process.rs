@@ -37,7 +37,7 @@ pub(super) struct InProcessSteps {
     pub(super) assistant: Assistant,
     pub(super) run: SharedLoop,
     pub(super) stop: StopSignal,
-    /// The progress and the questions that running bodies report, if listeners read them.
+    /// The progress and the questions that running tools report, if listeners read them.
     pub(super) updates: Option<Arc<Updates>>,
     pub(super) reader: Option<EventSlot>,
     reply: Option<ReplyStream>,

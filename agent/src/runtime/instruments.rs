@@ -121,7 +121,7 @@ impl Instruments {
                 if let Some(run) = self.runs().get_mut(run_id) {
                     run.calls += 1;
                 }
-                // The body ran, so the tool exists: a name that the model invented never becomes a value of the attribute.
+                // The tool ran, so the tool exists: a name that the model invented never becomes a value of the attribute.
                 let mut attributes = vec![
                     KeyValue::new("gen_ai.operation.name", "execute_tool"),
                     KeyValue::new("gen_ai.tool.name", tool.clone()),

@@ -11,8 +11,8 @@ use crate::panics::catch;
 
 /// A measurement of one model request or of one tool call in a run.
 ///
-/// A measurement contains only names, numbers and words from closed sets, and no content of the conversation. The ids of runs and calls are
-/// for correlation with logs. Do not use them as metric labels, because they have too many distinct values.
+/// A measurement contains only ids, names, numbers and short codes such as `completed`, and no content of the conversation. The ids of
+/// runs and calls are for correlation with logs. Do not use them as metric labels, because they have too many distinct values.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, run::Metric};
@@ -54,7 +54,7 @@ pub enum Metric {
         /// The time from the request to the first piece of the reply, or `None` if no piece arrived.
         first_piece: Option<Duration>,
     },
-    /// A tool call that ended, whether its body ran or not.
+    /// A tool call that ended, whether the tool ran or not.
     #[non_exhaustive]
     ToolCall {
         /// The id of the run.
@@ -71,13 +71,13 @@ pub enum Metric {
         code: Option<String>,
         /// The number of coercions in the arguments of the call.
         coercions: usize,
-        /// Whether the body of the call ran.
+        /// Whether the tool ran.
         ran: bool,
         /// Whether the result was reused from an earlier call.
         cached: bool,
         /// The number of the last attempt, counted from 1.
         attempt: u32,
-        /// The time from the start of the call to the end of its body, all attempts together, in whole milliseconds.
+        /// The time from the start of the call to the end of the tool's function, all attempts together, in whole milliseconds.
         duration: Duration,
     },
 }

@@ -121,10 +121,10 @@ impl Config {
     }
 }
 
-/// The state value from which the body of a sub-agent's tool gets the [`ChildCall`].
+/// The state value from which the function of a sub-agent's tool gets the [`ChildCall`].
 pub(super) struct ChildHandle(pub(super) Arc<ChildCall>);
 
-/// A tool call whose body runs an assistant.
+/// A call of a tool that runs an assistant.
 pub(super) struct ChildCall {
     pub(super) parent: Arc<ParentRun>,
     /// The id of the child's run, which is the text of the call's [`StepKey`].
@@ -194,7 +194,7 @@ impl ChildCall {
         inner.ended.as_deref().cloned().or_else(of_run).filter(|_| inner.suspended.is_none())
     }
 
-    /// Removes and returns the state of the sub-agent's run, or `None` if no run began. Called after the body of the call has ended.
+    /// Removes and returns the state of the sub-agent's run, or `None` if no run began. Called after the tool's function has ended.
     pub(super) fn take_state(&self) -> Option<ChildState> {
         let spent = self.spent();
         let suspended = std::mem::take(&mut *self.inner()).suspended;
@@ -256,8 +256,8 @@ impl InProcessSteps {
     }
 }
 
-/// The state for the body of a sub-agent's tool on a durable engine. The body runs before the child, to make the child's first message,
-/// and after the child, to return the outcome.
+/// The state for the function of a sub-agent's tool on a durable engine, such as Restate. The function runs before the child, to make the
+/// child's first message, and again after the child, to return the outcome.
 #[cfg(feature = "durable-restate")]
 pub(super) enum EngineChild {
     /// The child has not begun. The method `outcome` stores the child's first message here.

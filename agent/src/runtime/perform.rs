@@ -179,7 +179,7 @@ impl Performer {
         TurnStart::new(request.tools.clone(), output_tool.clone(), so_far, registry.context(&self.context))
     }
 
-    /// Returns a performer whose requests go to the model with this name, or to the assistant's own model if `name` is `None`.
+    /// Returns a `Performer` whose requests go to the model with this name, or to the assistant's own model if `name` is `None`.
     pub(super) fn with_model(&self, name: Option<&str>) -> Result<Self, HookError> {
         if let Some(config) = self.config.with_model(name) {
             return Ok(Self { config, ..self.clone() });
@@ -188,7 +188,7 @@ impl Performer {
         Err(format!("there is no model named `{name}`; add it with `AssistantBuilder::named_model`").into())
     }
 
-    /// Returns a performer that repeats the request of this reply with a higher `max_tokens`, if [`Config::with_more_room`] allows that.
+    /// Returns a `Performer` that repeats the request of this reply with a higher `max_tokens`, if [`Config::with_more_room`] allows that.
     pub(super) fn with_more_room(&self, reply: &ModelReply) -> Option<Self> {
         let config = Arc::new(self.config.with_more_room(reply)?);
         Some(Self { config, ..self.clone() })
@@ -276,7 +276,7 @@ impl Performer {
         }
         let text = run.conversation().last().map(Message::text).unwrap_or_default();
         let has_schema = expected.is_native(config.model.info());
-        // If a check of the application panics, the answer is not refused here. The caller gets the error when it reads the answer.
+        // If the application's validation panics, the answer is not refused here. The caller gets the error when it reads the answer.
         let Ok(Err(report)) = catch(|| expected.check(&text, has_schema)) else { return None };
         *refused += 1;
         Some(report.on_attempt(*refused, max_retries.saturating_add(1)).to_text().into())

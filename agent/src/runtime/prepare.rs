@@ -1,4 +1,4 @@
-//! Checks calls before their bodies run.
+//! Checks calls before their tools run.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -111,7 +111,7 @@ impl Performer {
 }
 
 impl Performer {
-    /// Records in the trace a call that was refused or failed before its body could run.
+    /// Records in the trace a call that was refused or failed before its tool could run.
     pub(super) fn record_refusal(&self, call: &ToolCall, prepared: &Prepared) {
         if let Prepared::Ended(end) = prepared
             && end.outcome.is_error()

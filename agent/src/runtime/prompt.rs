@@ -65,7 +65,7 @@ pub struct Prompt<T = ()> {
     tools: ToolSet,
     /// The call that starts this run, if the assistant is called as a tool.
     within: Option<Arc<ChildCall>>,
-    /// The tool whose body makes the prompt. A suspended run is then an error, because nothing would resume it. `None` for a detached
+    /// The tool whose function makes the prompt. A suspended run is then an error, because nothing would resume it. `None` for a detached
     /// prompt, and for an assistant as a tool.
     in_tool: Option<Arc<str>>,
 }
@@ -92,8 +92,8 @@ impl Prompt {
         Self { assistant, start, context, state, cancel: None, run_id, answer, tools, within: None, in_tool }
     }
 
-    /// Takes the cancel token, the source, the session id and the state from the call that makes this prompt. State of the assistant takes
-    /// precedence. Clears `in_tool`, because the caller handles a suspended run.
+    /// Takes the cancel token, the source, the session id and the state from the tool call that makes this prompt. State of the assistant
+    /// takes precedence. Clears `in_tool`, because the caller handles a suspended run.
     pub(super) fn of_call(mut self, cx: &ToolContext) -> Self {
         let state = cx.all_state().without(self.assistant.config().registry.state());
         self.context = self.context.with_states(&state.without_type::<ChildHandle>());
@@ -343,8 +343,8 @@ impl<T> Prompt<T> {
     /// Adds tools for this run only, for example tools that a client declares, after the tools of the assistant. These tools are called,
     /// checked and recorded like other tools, but their results are never cached.
     ///
-    /// A suspended run that resumes needs these tools again, and so does a run that continues after a crash. A run on a durable engine has
-    /// only the tools of its assistant, because any process may continue the run.
+    /// A suspended run that resumes needs these tools again, and so does a run that continues after a crash. A run on a durable engine,
+    /// such as Restate, has only the tools of its assistant, because any process may continue the run.
     ///
     /// ```
     /// use agent::model::reply;
@@ -378,7 +378,7 @@ impl<T> Prompt<T> {
         self
     }
 
-    /// Allows the run to be suspended although the body of a tool makes the prompt. The body must keep the [suspended
+    /// Allows the run to be suspended although the function of a tool makes the prompt. The function must keep the [suspended
     /// run](super::RunOutput::snapshot), because nothing else resumes it. Without this option, the prompt fails with
     /// [`RunError::SuspendedInTool`]. A tool that was made with [`Assistant::as_tool`] keeps its suspended runs itself.
     ///

@@ -44,12 +44,12 @@ struct SegmentCall {
     body: BoxFuture<'static, CallEnd>,
     /// The sub-agent's run, if the tool is an assistant.
     child: Option<Arc<ChildCall>>,
-    /// Whether the body was polled.
+    /// Whether `body` was polled.
     is_begun: bool,
     end: Option<CallEnd>,
 }
 
-/// The reason why waiting for the calls of a segment ends.
+/// The reason why waiting for the running calls ends.
 enum WakeReason {
     Ended,
     Reports(VecDeque<CallReport>),
@@ -58,7 +58,7 @@ enum WakeReason {
 }
 
 impl InProcessSteps {
-    /// Runs the calls of a segment, at most `max_concurrency` at a time, started in call order. Records each end as it arrives.
+    /// Runs the calls concurrently, at most `max_concurrency` at a time, started in call order. Records each end as it arrives.
     pub(super) async fn run_calls(&mut self, calls: Vec<(StepKey, Arc<ToolCall>)>) -> Result<(), StepError> {
         let ords: HashMap<String, u32> = match &self.updates {
             Some(_) => calls.iter().map(|(key, call)| (call.id.clone(), key.ord)).collect(),
@@ -264,7 +264,7 @@ impl InProcessSteps {
     }
 }
 
-/// One call that runs on a durable engine. If a reply has several calls, each has its own journal.
+/// A tool call on a durable engine, such as Restate. If a reply has several calls, the engine records the steps of each call separately.
 #[cfg(feature = "durable-restate")]
 pub(crate) struct JournaledCall {
     pub(crate) key: StepKey,
@@ -377,7 +377,7 @@ pub(super) async fn keep_whole(
     }
 }
 
-/// Replaces the outcome of a body that a steering message aborted.
+/// Replaces the outcome of a call that a steering message aborted.
 pub(crate) fn mark_steered(outcome: &mut ToolOutcome) {
     if matches!(outcome, ToolOutcome::Interrupted { code, .. } if *code == OutcomeCode::ABORTED) {
         *outcome = steered();

@@ -25,7 +25,8 @@ use crate::tool::{
 };
 use serde_json::Value;
 
-/// An assistant on a durable engine. This value holds no state of a single run, because any process may take the next step.
+/// An assistant on a durable engine, such as Restate. This value holds no state of a single run, because any process may take the next
+/// step.
 pub(crate) struct ServedAssistant {
     config: Arc<Config>,
     /// The configuration without the schema of the answer, for runs that the assistant starts as its own tool.
@@ -39,8 +40,8 @@ pub(crate) struct ServedAssistant {
     above: Option<Arc<Self>>,
 }
 
-/// An assistant that no durable engine can run. `path` is the chain of tools that leads to the assistant. Each entry of `what` is an
-/// unsupported option.
+/// An assistant that no durable engine can run. `path` is the chain of tools that leads to the assistant. `what` lists the unsupported
+/// features.
 pub(crate) struct UnservedAssistant {
     pub(crate) path: String,
     pub(crate) what: Vec<&'static str>,
@@ -51,7 +52,7 @@ const OUTPUT_SCHEMA: &str = "an output of a type whose schema cannot be used";
 const OUTPUT_TOOL: &str = "an output schema beside a tool that is named `structured_output`, because the answer is the call of a tool with this name";
 
 impl ServedAssistant {
-    /// Serves this assistant, and all assistants that it has as tools. The error names the first assistant that an engine cannot run.
+    /// Serves this assistant, and all assistants that it has as tools. The error names the first assistant that no durable engine can run.
     pub(crate) fn new(assistant: &Assistant) -> Result<Arc<Self>, UnservedAssistant> {
         let at_root = |what| UnservedAssistant { path: String::new(), what };
         if assistant.session().is_some() {
@@ -69,7 +70,7 @@ impl ServedAssistant {
     }
 
     /// Calls a function with each assistant that this assistant has as a tool, at any depth. The function also receives the names of the
-    /// tools that lead to the assistant. Fails at the first assistant that no engine can run.
+    /// tools that lead to the assistant. Fails at the first assistant that no durable engine can run.
     pub(crate) fn visit(
         self: &Arc<Self>,
         path: &str,
@@ -92,8 +93,8 @@ impl ServedAssistant {
         Ok(())
     }
 
-    /// Returns the assistant that a tool runs, or `None` for any other tool. The inner error lists the options that durable runs do not
-    /// support.
+    /// Returns the assistant that a tool runs, or `None` for any other tool. The inner error lists the assistant's settings that durable
+    /// runs do not support.
     pub(crate) fn child(self: &Arc<Self>, tool: &str) -> Option<Result<Self, Vec<&'static str>>> {
         let spec = ChildSpec::of(self.config.registry.get(tool)?)?;
         let (config, messages) = match &spec.assistant {
@@ -188,7 +189,7 @@ impl ServedAssistant {
         core
     }
 
-    /// Returns the performer of a run with this state. Fails if state that tools need is missing, or if a value does not fit its
+    /// Returns the [`Performer`] of a run with this state. Fails if state that tools need is missing, or if a value does not fit its
     /// registered type.
     pub(crate) fn performer(
         &self,
@@ -230,8 +231,8 @@ impl ServedAssistant {
         tools.unwrap_or_default() + self.config.cancel_grace
     }
 
-    /// Returns the tools without a time limit, except sub-agents. An engine runs a call of any other tool as a step, which needs a time
-    /// limit.
+    /// Returns the tools without a time limit, except sub-agents. A durable engine runs a call of any other tool as a step, which needs a
+    /// time limit.
     pub(crate) fn unlimited_tools(&self) -> Vec<String> {
         let registry = &self.config.registry;
         let is_unlimited =

@@ -22,7 +22,8 @@ use crate::tool::value::Tool;
 /// The name of the tool that reads results that were too long, or that the model no longer sees.
 pub(super) const READ_RESULT: &str = "read_result";
 
-/// The prefix of the handles of files. The handle of a result that is only in the conversation is the id of its call.
+/// The prefix of handles: the ids by which a model reads results in files. A result that is only in the conversation has the id of its
+/// call.
 const HANDLE: &str = "result";
 
 /// Maximum number of bytes that one call of `read_result` reads.
@@ -38,8 +39,8 @@ impl SpillFolder {
         Self { folder: folder.into() }
     }
 
-    /// Writes the text of a completed result to a file, and returns the handle and the file. Returns `None` if the text has at most `max`
-    /// bytes, if the call did not complete, or if the file cannot be written.
+    /// Writes the text of a completed result to a file, and returns the handle (the id for [`READ_RESULT`]) and the file. Returns `None`
+    /// if the text has at most `max` bytes, if the call did not complete, or if the file cannot be written.
     pub(super) async fn save(
         &self,
         key: &StepKey,

@@ -3,8 +3,8 @@
 //! Sources: OpenAI, *Structured model outputs*, "Supported schemas"; Anthropic, *Structured outputs*, "JSON Schema limitations"; Google,
 //! *Generate content* API, `FunctionDeclaration.parametersJsonSchema` and `Schema`; llama.cpp, `common/json-schema-to-grammar.cpp`.
 //! Anthropic documents its rule for property names only in an error text: "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'"
-//! (<https://github.com/anthropics/claude-code/issues/79418>). A keyword that a source does not mention is left out of the schema, and is
-//! put into the description if the renderer has words for it.
+//! (<https://github.com/anthropics/claude-code/issues/79418>). A keyword that a source does not mention is left out of the schema. The
+//! description expresses the keyword if the renderer has a sentence for it.
 
 use super::Dialect;
 

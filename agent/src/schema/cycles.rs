@@ -4,7 +4,7 @@ use crate::args::{Graph, NodeId, NodeKind};
 
 fn rendered_children(graph: &Graph, id: NodeId) -> Vec<NodeId> {
     match graph.kind(id) {
-        // The nodes of checks (`not`, `if`, …) are not rendered as schemas, so only the base counts.
+        // The schemas in `not`, `if` and the like are not rendered as schemas, so only `base` counts.
         NodeKind::Checked(checked) => vec![checked.base],
         _ => graph.children(id),
     }

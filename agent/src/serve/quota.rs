@@ -37,8 +37,8 @@ impl Quota {
     ) -> Option<QuotaPermit> {
         let turn = async {
             let mut permit = self.unfilled(caller);
-            // The caller's own permit is acquired first. A caller at its own limit then does not hold a permit of the
-            // total that other callers could use.
+            // The caller's own permit is acquired first. A caller at its own limit then does not take one of the permits that all callers
+            // share.
             if let Some(own) = &permit.own {
                 permit.own_permit = Some(own.clone().acquire_owned().await.ok()?);
             }

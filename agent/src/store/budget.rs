@@ -41,9 +41,9 @@ impl BudgetHold {
 pub struct BudgetUse {
     /// The key of the budget.
     pub budget: String,
-    /// The amount that was spent, including holds that expired without a settlement.
+    /// The amount that was spent, including reserved amounts that expired before they were [settled](super::Store::settle).
     pub spent: u64,
-    /// The amount that is reserved for requests that are not settled yet.
+    /// The amount that is reserved for requests whose used amount is not known yet.
     pub held: u64,
 }
 
@@ -54,8 +54,8 @@ impl BudgetUse {
     }
 }
 
-/// The time for which a hold is kept after it expired and was charged, in milliseconds. Within this time, a late settlement corrects the
-/// charge.
+/// The time, in milliseconds, for which a reserved amount is kept after it expired and was counted as spent. Within this time, a late
+/// `settle` call corrects the spent amount.
 pub(super) const CHARGED_FOR: i64 = 7 * 24 * 3_600 * 1_000;
 
 #[derive(Debug, Default)]

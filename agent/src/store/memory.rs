@@ -30,7 +30,7 @@ use crate::tool::BoxFuture;
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     inner: Arc<Mutex<MemoryContents>>,
-    /// Maximum number of rows: records, session entries, budgets and holds. `None` if the number is not limited.
+    /// Maximum number of rows: records, session entries, budgets and reserved amounts. `None` if the number is not limited.
     room: Option<usize>,
 }
 
@@ -60,8 +60,8 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// Creates an empty store that holds at most this many records, session entries, budgets and holds together. Requests that need more
-    /// room fail with [`Full`](StoreErrorKind::Full).
+    /// Creates an empty store that holds at most this many records, session entries, budgets and reserved amounts together. Requests that
+    /// need more room fail with [`Full`](StoreErrorKind::Full).
     ///
     /// ```
     /// use agent::store::{EntryKind, MemoryStore, SessionEntry, Store as _, StoreErrorKind};

@@ -133,7 +133,7 @@ use crate::tool::BoxFuture;
 /// # Ok(()) }
 /// ```
 ///
-/// An operator can query which calls were lost, which calls are waited for, and which records may be deleted:
+/// An operator can query which calls were lost, which calls wait for a result, and which records may be deleted:
 ///
 /// ```
 /// use agent::store::{InvocationEnd, InvocationQuery, InvocationRecord, MemoryStore, Store};
@@ -224,8 +224,8 @@ use crate::tool::BoxFuture;
 ///
 /// # Budgets
 ///
-/// A [budget](crate::run::Budget) is an amount under a key. A request reserves a part of the budget, and settles it once the used amount is
-/// known:
+/// A [budget](crate::run::Budget) is an amount under a key. A request reserves a part of the budget. Once the used amount is known, this
+/// amount replaces the reserved part:
 ///
 /// ```
 /// use agent::store::{BudgetHold, MemoryStore, Store};
@@ -252,15 +252,16 @@ pub trait Store: Send + Sync {
     /// Inserts a record as pending, at its first attempt, and returns `None`. If a record with this key exists, returns that record. If it
     /// is pending, its number of attempts is first increased.
     ///
-    /// For a pending record that [continues](InvocationRecord::continues), no attempt is counted. The store removes the handle, and
-    /// returns the record with it. If several callers begin such a record at the same time, only one of them gets the handle.
+    /// For a pending record that [continues](InvocationRecord::continues), no attempt is counted. The store removes the
+    /// [handle](InvocationRecord::handle), and returns the record with it. If several callers begin such a record at the same time, only
+    /// one of them gets the handle.
     fn begin(&self, new: InvocationRecord) -> BoxFuture<'_, Result<Option<InvocationRecord>, StoreError>>;
 
     /// Ends a pending record. Returns false if no record has this key, or if the record has already ended.
     fn finish<'a>(&'a self, key: &'a StepKey, end: InvocationEnd) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Records the handle of a pending record, whose call waits for a result from outside, a person or a sub-agent. Returns false if no
-    /// pending record has this key.
+    /// Sets the [handle](InvocationRecord::handle) of a pending record, whose call waits for a result from outside, a person or a
+    /// sub-agent. Returns false if no pending record has this key.
     fn defer<'a>(&'a self, key: &'a StepKey, handle: &'a str) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// Returns the record with this key, if there is one.
@@ -341,10 +342,10 @@ pub trait Store: Send + Sync {
     fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>>;
 
     /// Reserves amounts of several budgets for a request, all or none. Returns `None` on success. If a limit would be exceeded, returns
-    /// the use of that budget. A budget that already has a hold with this id is not reserved again.
+    /// the use of that budget. A budget in which this id already has a reserved amount is skipped.
     ///
-    /// A hold that is not settled by `until` counts as spent, because the request may have been made. It is kept for at least 7 more days,
-    /// so that a late settlement corrects the amount. `now` and `until` are milliseconds since 1970.
+    /// A reserved amount that is not [settled](Self::settle) by `until` counts as spent, because the request may have been made. It is
+    /// kept for at least 7 more days, so that a late `settle` call corrects the amount. `now` and `until` are milliseconds since 1970.
     ///
     /// # Errors
     /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets, as the default implementation does.
@@ -359,8 +360,8 @@ pub trait Store: Send + Sync {
         Box::pin(std::future::ready(Err(no_budgets())))
     }
 
-    /// Replaces the holds with this id by the spent amounts, each with the key of its budget. Returns whether there was such a hold. A
-    /// second settlement has no effect.
+    /// Replaces the amounts that were reserved under this id by the spent amounts, each with the key of its budget. Returns whether such
+    /// an amount was reserved. A second call has no effect.
     ///
     /// # Errors
     /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets. The default implementation always returns this

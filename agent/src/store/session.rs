@@ -82,7 +82,7 @@ pub enum EntryKind {
     /// A run ended.
     #[non_exhaustive]
     RunEnd {
-        /// The word for the end of the run, for example `completed`.
+        /// The kind of the run's end, for example `completed`.
         stop: String,
         /// The limit that was reached, the reason of the cancellation, or the error.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,12 +96,12 @@ pub enum EntryKind {
         /// The change.
         change: Box<ViewChange>,
     },
-    /// An entry of an unknown kind, or a view change that this version cannot read.
+    /// An entry of an unknown kind, or a [`ViewChange`] that this version cannot read.
     #[serde(untagged)]
     Unknown(Map<String, Value>),
 }
 
-/// Reads unknown kinds, and changes of the view that cannot be read, as [`EntryKind::Unknown`].
+/// Reads unknown kinds, and [`ViewChange`]s that cannot be read, as [`EntryKind::Unknown`].
 impl<'de> Deserialize<'de> for EntryKind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -173,7 +173,7 @@ impl EntryKind {
         Self::View { change: Box::new(change) }
     }
 
-    /// Creates an entry for the end of a run. `stop` is the word for the end, for example `completed`.
+    /// Creates an entry for the end of a run. `stop` is the kind of the end, for example `completed`.
     pub fn run_end(stop: impl Into<String>) -> Self {
         Self::RunEnd { stop: stop.into(), detail: None }
     }

@@ -1,4 +1,4 @@
-//! The files of the page. They are part of the library, so the page fetches nothing from elsewhere.
+//! The files of the studio's web page. They are part of the library, so the browser fetches nothing from elsewhere.
 
 use bytes::Bytes;
 

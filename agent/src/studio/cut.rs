@@ -1,8 +1,8 @@
-//! Cuts long texts in JSON for the page.
+//! Cuts long texts in JSON for the studio's web page.
 
 use serde_json::Value;
 
-/// Maximum length of a text in a list or an event, in bytes. The page fetches whole results on demand.
+/// Maximum length of a text in a list or an event, in bytes. The browser fetches whole results on demand.
 pub(super) const MAX_TEXT: usize = 256 << 10;
 
 /// Returns the longest beginning of a text with at most `max` bytes.

@@ -67,7 +67,7 @@ impl Exchanges {
 
 fn observe(exchanges: &mut Vec<ObservedExchange>, traffic: &Traffic<'_>) {
     if let TrafficKind::Request { .. } = traffic.kind {
-        // Only the body of the last attempt is kept.
+        // Only the body of the last response is kept.
         for earlier in exchanges.iter_mut() {
             earlier.body = String::new();
         }

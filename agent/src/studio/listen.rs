@@ -15,7 +15,7 @@ use super::shared::StudioShared;
 use crate::serve::{ShutdownPhase, StallLimit, accept, drive};
 use crate::tool::cancel::CancelToken;
 
-/// Maximum number of connections. A page uses one connection for each run that it follows.
+/// Maximum number of connections. A browser uses one connection for each run whose events it receives.
 const CONNECTIONS: usize = 64;
 /// Time limit for receiving the head of a request.
 const RECEIVE: Duration = Duration::from_secs(15);
@@ -24,11 +24,11 @@ const SEND: Duration = Duration::from_secs(30);
 /// Maximum time to send the last responses when the studio ends.
 const LAST_RESPONSES: Duration = Duration::from_secs(1);
 
-/// Time that calls from the page's form have to finish when the studio ends.
+/// Time in which tools that a user called directly must finish when the studio ends.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Binds the address. Returns the URL of the page, and the future that serves the page. The URL contains the token in its fragment, which
-/// a browser sends to no server.
+/// Binds the address. Returns the URL of the studio's web page, and the future that serves the page. The URL contains the token in its
+/// fragment, which browsers do not send to servers.
 pub(super) async fn bind(
     shared: StudioShared,
     address: SocketAddr,

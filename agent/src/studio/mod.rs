@@ -51,7 +51,7 @@ use shared::StudioShared;
 /// Minimum length of a token that the application chooses, in characters.
 const MIN_TOKEN: usize = 16;
 
-/// A page to try the tools of an assistant and to follow its runs.
+/// A web page to try the tools of an assistant and to follow its runs.
 ///
 /// The studio listens on this machine only, unless [`allow_remote`](Self::allow_remote) names other hosts. The page's requests carry a
 /// token, which is part of the [URL](Self::bind) and random by default. The studio writes only to the assistant's own store: the sessions
@@ -114,15 +114,15 @@ impl Studio {
         self
     }
 
-    /// Ends the studio when the token is cancelled. Tools that a user called directly, with the form of the page, then have one second to
-    /// finish. Afterwards, all runs are cancelled. By default, the studio serves until the process ends.
+    /// Ends the studio when the token is cancelled. Tools that a user called directly, with the form of the web page, then have one second
+    /// to finish. Afterwards, all runs are cancelled. By default, the studio serves until the process ends.
     pub fn until(mut self, stop: CancelToken) -> Self {
         self.stop = stop;
         self
     }
 
-    /// Binds to an address without serving yet, and returns the URL to open in a browser, and the future that serves the page. The URL
-    /// contains the token in its fragment, which a browser sends to no server. Connections wait until the future runs.
+    /// Binds to an address without serving yet, and returns the URL to open in a browser, and the future that serves the web page. The URL
+    /// contains the token in its fragment, which browsers do not send to servers. Connections wait until the future runs.
     ///
     /// ```
     /// use agent::studio::Studio;
@@ -163,7 +163,7 @@ impl Studio {
         })
     }
 
-    /// Serves the page until the process or the [studio](Self::until) ends, and writes the URL of the page to standard error.
+    /// Serves the web page until the process or the [studio](Self::until) ends, and writes the URL of the page to standard error.
     ///
     /// ```no_run
     /// use agent::studio::Studio;

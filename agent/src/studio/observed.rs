@@ -19,7 +19,7 @@ const MAX_ERROR: usize = 2 << 10;
 
 #[derive(Clone)]
 pub(super) struct ObservedRequest {
-    /// The id of the run that made the request: a run that a page began, or the run of one of its sub-agents.
+    /// The id of the run that made the request: a run that was started in the browser, or the run of one of its sub-agents.
     run: Arc<str>,
     turn: u32,
     attempt: u32,
@@ -106,8 +106,8 @@ impl ObservedRequest {
         (&*self.run, self.turn, self.attempt) == (run, turn, attempt)
     }
 
-    /// Returns the request, the body that the provider gets, and the last response that was received, without secret arguments. `secrets`
-    /// contains the secret parameters of the assistant's own tools.
+    /// Returns the request, the HTTP body that the provider gets, and the last response that was received, without secret arguments.
+    /// `secrets` contains the secret parameters of the assistant's own tools.
     pub(super) fn shown(&self, secrets: &SecretArguments) -> Value {
         let mut secrets = secrets.clone();
         if self.run.contains('/') {
@@ -138,8 +138,8 @@ impl ObservedRequest {
         shown
     }
 
-    /// Returns the last response as it was received. A secret that arrives in pieces cannot be masked. The body is therefore withheld if
-    /// the reply calls a tool with secret arguments, or if it is incomplete and may call one.
+    /// Returns the last response as it was received. A secret that arrives in pieces cannot be masked. The response's body is therefore
+    /// withheld if the reply calls a tool with secret arguments, or if it is incomplete and may call one.
     #[cfg(feature = "http")]
     fn received(&self, secrets: &SecretArguments) -> Value {
         let is_open = match &*self.progress.end() {

@@ -128,7 +128,7 @@ async fn get(shared: &Arc<StudioShared>, path: &[&str], head: &Parts) -> Result<
         }
         ["api", "runs", id, "steps", turn, attempt] => {
             let (turn, attempt) = (turn.parse().unwrap_or(0), attempt.parse().unwrap_or(0));
-            // The page may name the run of a sub-agent within this run.
+            // The query may name the run of a sub-agent within this run.
             let run = query(head, "run").unwrap_or_else(|| (*id).to_owned());
             let requests = shared.requests.of_run(id);
             let request = requests.iter().find(|request| request.is_of(&run, turn, attempt));

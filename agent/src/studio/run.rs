@@ -1,4 +1,4 @@
-//! A run that a page started. The run continues whether or not a page follows it.
+//! A run that was started in the browser. The run continues even if no browser follows it.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -149,7 +149,7 @@ impl StudioRun {
     }
 }
 
-/// The event stream of a page that follows a run.
+/// The event stream of a browser that follows a run.
 struct RunReader {
     run: Arc<StudioRun>,
     changed: watch::Receiver<u64>,

@@ -1,4 +1,4 @@
-//! The events of a run as JSON, for pages that follow the run from any position.
+//! The events of a run as JSON, for browsers that follow the run from any position.
 
 use std::collections::HashMap;
 use std::time::Instant;

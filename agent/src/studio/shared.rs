@@ -20,7 +20,7 @@ pub(super) struct StudioShared {
     pub(super) hosts: HostPolicy,
     pub(super) token: String,
     pub(super) lifecycle: Lifecycle,
-    /// A random id of this process. A page that receives another id detects that the studio was restarted.
+    /// A random id of this process. A browser that receives another id detects that the studio was restarted.
     pub(super) instance: Arc<str>,
 }
 

@@ -1,4 +1,4 @@
-//! The sessions of the assistant's store, one page at a time.
+//! The list of the sessions in the assistant's store, read in pages.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -13,8 +13,8 @@ use crate::step_key::{StepKey, StepKind};
 use crate::store::{EntryKind, SessionSummary, StoreErrorKind};
 
 const PAGE: usize = 50;
-/// Maximum number of pages that are read from the store for one page of the studio. Sessions of sub-agents are left out, so one page of
-/// the store may not be enough.
+/// Maximum number of pages that are read from the store to fill one page of the studio's list. Sessions of sub-agents are left out, so one
+/// page of the store may not be enough.
 const PAGES: usize = 20;
 /// Number of entries at the start of a session that are searched for the user's first message.
 const FIRST_ENTRIES: usize = 3;

@@ -111,7 +111,7 @@ async fn requests_of_others_are_rejected() {
     let mut response = String::new();
     stream.read_to_string(&mut response).await.unwrap();
     assert!(has_status(&response, 413), "{response}");
-    // The page itself contains no secret, so it needs no token.
+    // The studio's HTML page contains no secret, so it needs no token.
     let page = studio.send(&format!("GET / HTTP/1.1\r\nHost: {address}"), "").await;
     assert!(
         has_status(&page, 200) && page.contains("default-src 'none'") && page.contains("nosniff"),
@@ -158,7 +158,7 @@ async fn a_run_waits_for_a_decision_and_is_seen_by_two_pages() {
     let begun = json_of(&studio.post("/api/runs", &json!({"text": "Pay."})).await);
     let run = begun["run"].as_str().unwrap().to_owned();
     let decide = json!({"decisions": [{"id": format!("{run}/1/approval/0"), "decision": "allow"}]});
-    // The conversation stays busy until the decision, and other pages know the run.
+    // The conversation stays busy until the decision, and other browsers can see the run.
     let again = json!({"text": "Pay more.", "session": begun["session"]});
     assert!(has_status(&studio.post("/api/runs", &again).await, 409));
     let open = json_of(&studio.get("/api/sessions").await);

@@ -97,7 +97,7 @@ impl StudioShared {
         })
     }
 
-    /// Checks arguments, and calls the tool. The call is cancelled if the page disconnects, or if the call is still running some time
+    /// Checks arguments, and calls the tool. The call is cancelled if the browser disconnects, or if the call is still running some time
     /// after the studio ends.
     pub(super) async fn call(
         &self,
@@ -136,7 +136,7 @@ impl StudioShared {
     }
 }
 
-/// Guard that cancels the call if its request is dropped, which happens when the page disconnects.
+/// Guard that cancels the call if its request is dropped, which happens when the browser disconnects.
 struct StopOnDrop(crate::tool::cancel::CancelToken);
 
 impl Drop for StopOnDrop {

@@ -1,4 +1,4 @@
-//! A suspended run, and the answers that pages have sent so far.
+//! A suspended run, and the answers that browsers have sent so far.
 
 use http::StatusCode;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use crate::runtime::{Decision, Decisions, SuspendedRun};
 use crate::tool::output::ToolOutput;
 use crate::tool::question::{AskError, Question, QuestionInput};
 
-/// An answer of a page to an approval request, a question, or a call that waits for its result.
+/// An answer from a browser to an approval request, a question, or a call that waits for its result.
 #[derive(Deserialize)]
 pub(super) struct PageDecision {
     /// The id that [`id_of`] returns.
@@ -66,7 +66,7 @@ impl WaitingRun {
         self.suspended
     }
 
-    /// Returns the event that tells pages what the run waits for.
+    /// Returns the event that tells browsers what the run waits for.
     pub(super) fn to_event(&self) -> Value {
         let pending = self.suspended.pending().into_iter().map(|one| {
             let mut shown = json!(one);

@@ -94,7 +94,7 @@ fn prove<T: DeserializeOwned>(
 /// ```
 ///
 /// # Panics
-/// Panics if a law does not hold; the message names the type, the arguments, the policy and the verdicts. Panics if `T` cannot be the
+/// Panics if the proof fails; the message names the type, the arguments, the policy and the verdicts. Panics if `T` cannot be the
 /// arguments of a tool.
 #[track_caller]
 pub fn assert_agrees<T: DeserializeOwned + JsonSchema>() {
@@ -197,7 +197,7 @@ impl<T: DeserializeOwned> Proof<T> {
         self.report
     }
 
-    /// Checks every law for one text of arguments.
+    /// Checks every [`Law`] for the arguments `text`.
     fn text(&mut self, text: &str) {
         let plans: Vec<Plan> = self.plans.all().cloned().collect();
         for plan in &plans {

@@ -33,7 +33,7 @@ const BYTE_BY_BYTE: usize = 2_000;
 /// ```
 ///
 /// # Errors
-/// Returns the first law that does not hold. The text names the law, the policy and the call.
+/// Returns the first law of consistency that does not hold. The text names the law, the policy and the call.
 pub fn verify_call<T: DeserializeOwned>(plan: &Plan, text: &str) -> Result<(), String> {
     check_call::<T>(plan, text).map_err(|violation| violation.to_string())
 }
@@ -133,7 +133,7 @@ fn refusal_is_sound<T: DeserializeOwned>(
 }
 
 /// Returns whether the path of the issue leads to a sent value, or to a single missing key. The path may lead into a string that contains
-/// JSON. The path of a check (`validate`) may also lead into a missing parameter.
+/// JSON. A path from a function of `#[arg(validate)]` may also lead into a missing parameter.
 fn leads_into(plan: &Plan, sent: &Value, issue: &Issue) -> bool {
     if issue.path.is_empty() || issue.path.len() > MAX_POINTER {
         return true;
@@ -154,7 +154,8 @@ fn leads_into(plan: &Plan, sent: &Value, issue: &Issue) -> bool {
         let inside = decoded(&current);
         current = match at(&inside) {
             Some(below) => below,
-            // A check (`validate`) may report a path inside a parameter that was sent as `null`, because `null` counts as absent.
+            // A function of `#[arg(validate)]` may report a path inside a parameter that was sent as `null`, because `null` counts as
+            // absent.
             None if !(inside.is_object() || (inside.is_null() && issue.code == IssueCode::Value)) => {
                 return false;
             }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 /// A clock that stands still until a test advances it.
 ///
-/// The clock is an [`Executor`] for calls of tools, and measures their timeouts and grace periods. A blocking body runs in the task
-/// that awaits it. Clones share their time.
+/// The clock is an [`Executor`] for calls of tools, and measures their timeouts and grace periods. A blocking tool runs in the task that
+/// awaits it. Clones share their time.
 ///
 /// An [`Assistant`](crate::Assistant) uses tokio's clock. In tests of an assistant, use `#[tokio::test(start_paused = true)]`.
 ///

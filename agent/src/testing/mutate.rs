@@ -168,7 +168,7 @@ pub(super) fn mutants(value: &Value, count: usize, random: &mut Random) -> Vec<S
     out
 }
 
-/// Returns the text without its end, or with a character or word inserted.
+/// Returns the text without its end, or with a character or `null` inserted.
 fn torn(text: &str, random: &mut Random) -> String {
     let end = (0..=random.below(text.len() + 1)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     let (before, after) = text.split_at(end);

@@ -27,8 +27,7 @@ fn push(hir: &Hir, choices: &mut Choices, out: &mut String) -> Option<()> {
         HirKind::Repetition(repetition) => {
             let most = repetition.max.unwrap_or(u32::MAX).min(repetition.min.saturating_add(MORE));
             let spread = usize::try_from(most.saturating_sub(repetition.min)).ok()?;
-            // The first option is one repetition more than the minimum, because a text with one repetition is more
-            // useful than an empty text.
+            // Choice 0 is one repetition more than the minimum, because a text with one repetition is more useful than an empty text.
             let more = match choices.pick(spread + 1) {
                 0 => spread.min(1),
                 1 => 0,

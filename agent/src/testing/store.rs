@@ -42,8 +42,8 @@ pub async fn assert_store(store: &(impl Store + ?Sized), name: &str) {
     budgets(store, name).await;
 }
 
-/// Checks that one `reserve` call reserves all amounts or none. A reserved amount is settled once, and counts as spent if it is not
-/// settled in time. Skips stores without budgets.
+/// Checks that one `reserve` call reserves all amounts or none, that only the first `settle` call has an effect, and that a reserved
+/// amount counts as spent if it is not settled in time. Skips stores without budgets.
 async fn budgets(store: &(impl Store + ?Sized), name: &str) {
     let (one, other) = (format!("{name}/\0one"), format!("{name}/other"));
     let id = |id: &str| format!("{name}/{id}");
@@ -114,7 +114,7 @@ async fn begun(store: &(impl Store + ?Sized), new: InvocationRecord) -> Invocati
 }
 
 /// Checks that the first `begin` inserts a record, and that a repeated `begin` returns it and counts an attempt. If the call waits for its
-/// result, a repeated `begin` removes the handle instead.
+/// result, a repeated `begin` clears the field `handle` instead.
 async fn records(store: &(impl Store + ?Sized), name: &str) {
     let key = key(name, "begin", 1, 0);
     assert_eq!(ok(store.get(&key).await, "get"), None, "nothing has begun");

@@ -1,5 +1,5 @@
-//! Questions that a running tool asks a person. A function of the application may answer while the body of the tool waits. Otherwise the
-//! call is suspended, and its body is restarted when there is an input.
+//! Questions that a running tool asks a person. A function of the application may answer while the tool waits. Otherwise the call is
+//! suspended, and the tool is restarted from its beginning when there is an input.
 
 use std::fmt;
 use std::future::pending;
@@ -21,7 +21,7 @@ use crate::args::{Plan, PlanOptions, SchemaError, secret_names};
 use crate::panics::{DropsQuietly, catch};
 use crate::run_path::RunPath;
 
-/// The handle of a call that is suspended for a question.
+/// The handle (`ToolOutcome::Deferred`) of a call that is suspended for a question.
 pub(crate) const ASK_HANDLE: &str = "agent:ask";
 /// The prefix of the handles that are reserved for the library.
 pub(crate) const OWN_HANDLES: &str = "agent:";
@@ -46,9 +46,9 @@ pub(crate) enum AskNotice {
 #[derive(Clone, Default)]
 pub(crate) struct AskRules {
     pub(crate) answerer: Option<Answerer>,
-    /// Whether the call can be suspended, and its body restarted later.
+    /// Whether the call can be suspended, and the tool restarted later.
     pub(crate) suspends: bool,
-    /// The inputs that were given before the body was restarted.
+    /// The inputs that were given before the restart.
     pub(crate) inputs: Arc<[RecordedInput]>,
     pub(crate) path: RunPath,
     pub(crate) notify: Option<Arc<dyn Fn(AskNotice) + Send + Sync>>,
@@ -60,11 +60,11 @@ impl fmt::Debug for AskRules {
     }
 }
 
-/// The state of a running call: whether the call is over, and the questions that its body asks.
+/// The state of a running call: whether the call is over, and the questions that the tool asks.
 #[derive(Debug, Default)]
 pub(super) struct BodyInProgress {
     is_over: AtomicBool,
-    /// The call whose body made this call, if there is one.
+    /// The call that made this call, if there is one.
     outer: Option<Arc<BodyInProgress>>,
     asking: Mutex<Asking>,
 }
@@ -81,11 +81,11 @@ struct Asking {
     body: Option<Waker>,
 }
 
-/// The reason why a body is dropped at a question.
+/// The reason why a tool is stopped at a question.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum AskStop {
     Suspended,
-    /// The restarted body asked a different question than before.
+    /// The restarted tool asked a different question than before.
     Changed,
 }
 
@@ -111,7 +111,7 @@ impl BodyInProgress {
         self.asking().may_restart = policy.effect != Effect::Once || policy.asks;
     }
 
-    /// Returns the reason to drop the body, if there is one. Otherwise registers the task, so that [`stop`](Self::stop) wakes it.
+    /// Returns the reason to stop the tool, if there is one. Otherwise registers the task, so that [`stop`](Self::stop) wakes it.
     pub(super) fn poll_stop(&self, task: &Context<'_>) -> Option<AskStop> {
         let mut asking = self.asking();
         let replaced = match asking.stop {
@@ -138,14 +138,14 @@ impl BodyInProgress {
         self.outer.as_deref().map_or(self, Self::outermost)
     }
 
-    /// Continues the numbering of questions at `count`, the number of questions before the body was restarted.
+    /// Continues the numbering of questions at `count`, the number of questions before the restart.
     #[cfg(feature = "mcp-client")]
     pub(super) fn count_from(&self, count: u32) {
         let mut asking = self.asking();
         asking.count = asking.count.max(count);
     }
 
-    /// Requests that the body is dropped, and wakes the task that polls it. The first reason counts.
+    /// Requests that the tool is stopped, and wakes the task that polls the tool's future. Of several reasons, the first one counts.
     pub(super) fn stop(&self, stop: AskStop, question: Option<Question>) {
         let mut asking = self.asking();
         asking.open.extend(question);
@@ -264,15 +264,15 @@ impl ToolContext {
     /// arguments. If an input is refused, the question is asked again with a list of the issues. The third refused input is an error.
     ///
     /// A function of the application can answer questions. It is set with [`on_question`](crate::AssistantBuilder::on_question) of the
-    /// assistant, of an assistant above it, or of the [context](Self::on_question). The time limit of the tool stops while the body waits
+    /// assistant, of an assistant above it, or of the [context](Self::on_question). The time limit of the tool stops while the tool waits
     /// for the function, and starts again in full when the input arrives.
     ///
     /// If no function answers questions, or the function returns [`QuestionInput::Later`], the run is suspended. The suspended run then
-    /// lists the question among [its questions](crate::SuspendedRun::questions). A waiting body cannot be stored. The body is therefore
-    /// dropped, and **started again from its beginning** with the same arguments when there is an input. Questions that were answered
+    /// lists the question among [its questions](crate::SuspendedRun::questions). A waiting tool cannot be stored. The tool is therefore
+    /// stopped, and **started again from its beginning** with the same arguments when there is an input. Questions that were answered
     /// before return their inputs at once, so code before the last question runs more than once. A restart is allowed for tools with the
     /// effect `pure` or `idempotent`. It is also allowed for tools with the option [`asks`](crate::tool::ToolOptions::asks), which states
-    /// that the body has no effect before its last question. If a restarted body asks a different question than before, the call ends with
+    /// that the tool has no effect before its last question. If a restarted tool asks a different question than before, the call ends with
     /// the code `ask_changed`. Questions that are asked at the same time, with `join!`, wait together.
     ///
     /// A message has at most 4 KiB, and a call at most 64 questions.
@@ -383,7 +383,7 @@ impl ToolContext {
         }
     }
 
-    /// Returns the input from before the body was restarted, if any. If the body now asks a different question, stops the call and never
+    /// Returns the input from before the restart, if any. If the restarted tool asks a different question, stops the call and never
     /// completes.
     async fn recorded_input(&self, question: &mut Question) -> Option<QuestionInput> {
         let inputs = self.ask_rules()?.inputs.clone();

@@ -1,4 +1,4 @@
-//! The bodies of tools, and the arguments that bodies get.
+//! The code that a tool runs (its body), and the arguments that this code gets.
 
 use super::BoxFuture;
 use super::approval::RuleArguments;
@@ -16,8 +16,9 @@ use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// The body of a [`Tool`](crate::Tool). Most tools do not implement this trait by hand: a closure ([`Tool::new`](crate::Tool::new)) or a
-/// `#[tool]` function is shorter. An implementation can declare the state that it requires, and parse the arguments as its own type.
+/// The code that a [`Tool`](crate::Tool) runs for each call. Most tools do not implement this trait by hand: a closure
+/// ([`Tool::new`](crate::Tool::new)) or a `#[tool]` function is shorter. An implementation can declare the state that it requires, and
+/// parse the arguments as its own type.
 ///
 /// ```
 /// use agent::tool::{AcceptedArguments, ToolBody};
@@ -84,8 +85,8 @@ pub trait ToolBody: Send + Sync + 'static {
         cx: &'a ToolContext,
     ) -> BoxFuture<'a, ToolOutcome>;
 
-    /// Checks the arguments in `text` by the definition, and parses them as a [`Value`]. A body that takes another type overrides this
-    /// method with [`AcceptedArguments::parse`] for that type, so that the text is parsed only once.
+    /// Checks the arguments in `text` by the definition, and parses them as a [`Value`]. An implementation that takes another type
+    /// overrides this method with [`AcceptedArguments::parse`] for that type, so that the text is parsed only once.
     ///
     /// # Errors
     /// Fails with the full report when the arguments are refused.
@@ -93,13 +94,13 @@ pub trait ToolBody: Send + Sync + 'static {
         AcceptedArguments::parse::<Value>(definition, text)
     }
 
-    /// Returns the state that the body takes from the context, so that missing state is found before a call. Default: none.
+    /// Returns the state that the tool takes from the context, so that missing state is found before a call. Default: none.
     fn requires(&self) -> &[StateKey] {
         &[]
     }
 
-    /// Returns whether the body may read anything from the context besides the state in [`requires`](Self::requires). Default: `true`. Its
-    /// results are then not [cached](crate::tool::ToolPolicy::cache) in a run whose prompt has state of its own.
+    /// Returns whether the tool may read anything from the context besides the state in [`requires`](Self::requires). Default: `true`. The
+    /// results of such a tool are not [cached](crate::tool::ToolPolicy::cache) in a run whose prompt has state of its own.
     fn reads_context(&self) -> bool {
         true
     }
@@ -107,8 +108,8 @@ pub trait ToolBody: Send + Sync + 'static {
 
 /// The arguments that a tool accepted, after coercion.
 ///
-/// The check parses the arguments once. An approval rule can read the parsed value, and the body takes it. Stored records, the cache and
-/// hooks read the arguments as a [`Value`].
+/// The arguments are parsed once, when they are checked. An approval rule can read the parsed value, and the tool takes the value. Stored
+/// records, the cache and hooks read the arguments as a [`Value`].
 ///
 /// ```
 /// use agent::tool::AcceptedArguments;
@@ -132,9 +133,9 @@ pub struct AcceptedArguments {
     /// If `true`, `text` contains no alias and needs no coercion, so it can be parsed without the plan.
     is_exact: bool,
     value: OnceLock<Value>,
-    /// The value that the check parsed, until the body takes it.
+    /// The parsed value, until the tool takes it.
     parsed: Mutex<Option<Box<dyn Any + Send>>>,
-    /// The arguments that the body gets instead of these. Set if the application hid arguments from the model, or replaced the schema.
+    /// The arguments that the tool gets instead of these. Set if the application hid arguments from the model, or replaced the schema.
     whole: Option<Box<AcceptedArguments>>,
 }
 
@@ -189,14 +190,14 @@ impl AcceptedArguments {
         self.whole.as_deref().map_or(self, Self::for_body)
     }
 
-    /// Returns the definition that the arguments were checked against, usually the one that the model saw. In the body of a tool with
-    /// hidden arguments or a replaced schema, it is the original definition.
+    /// Returns the definition that the arguments were checked against, usually the one that the model saw. Inside a tool with hidden
+    /// arguments or a replaced schema, it is the original definition.
     pub fn definition(&self) -> &ToolDefinition {
         &self.definition
     }
 
-    /// Returns the checked text: the text of the model, or the text that the tool's `prepare` made of it. A body with hidden arguments or
-    /// a replaced schema gets a text that fits its own definition instead.
+    /// Returns the checked text: the text of the model, or the text that the tool's `prepare` made of it. A tool with hidden arguments or
+    /// a replaced schema gets a text that fits its original definition instead.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -239,8 +240,8 @@ impl AcceptedArguments {
         hash.unwrap_or_else(|| JsonHash::of(&Value::Null))
     }
 
-    /// Takes the arguments as an `A`. The first call returns the value that was parsed by the check, if it is an `A`. Later calls parse
-    /// the text again, for example when the body runs again.
+    /// Takes the arguments as an `A`. The first call returns the value that was parsed when the arguments were checked, if this value is
+    /// an `A`. Later calls parse the text again, for example when the tool is restarted.
     ///
     /// # Errors
     /// Fails when the text cannot be parsed as an `A`. This is possible only if the arguments were checked as another type, or by the
@@ -360,7 +361,7 @@ where
     }
 }
 
-/// The body of a struct that is a tool. The fields are the arguments, and each call creates one value of the struct.
+/// The code that a struct with `#[tool]` runs for each call. The fields are the arguments, and each call creates one value of the struct.
 ///
 /// ```
 /// use agent::{RunTool, ToolContext, tool};
@@ -384,7 +385,7 @@ where
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::tool::RegistryError> {
 /// let registry = agent::Registry::new(agent::tools![AddNumbers])?;
 /// assert!(registry.contains("add_numbers"));
-/// assert_eq!(AddNumbers { a: 40, b: 2 }.run(&ToolContext::new()).await, 42);      // the body alone, in a test
+/// assert_eq!(AddNumbers { a: 40, b: 2 }.run(&ToolContext::new()).await, 42);      // `run` alone, in a test
 /// # Ok(()) }
 /// ```
 #[diagnostic::on_unimplemented(

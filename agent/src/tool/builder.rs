@@ -89,7 +89,7 @@ impl ToolBuilder {
         self
     }
 
-    /// Builds the tool. Its body gets the checked and coerced arguments, as with [`Tool::new`].
+    /// Builds the tool from a closure. The closure gets the checked and coerced arguments, as with [`Tool::new`].
     ///
     /// # Errors
     /// Fails when the name is not `[A-Za-z0-9_-]{1,64}`, the description is missing, or a parameter is invalid. Also fails when the schema
@@ -119,8 +119,8 @@ impl fmt::Debug for ToolBuilder {
 }
 
 impl Tool {
-    /// Creates a tool that checks its arguments against a JSON Schema and passes them to `body`. A model sees the schema unchanged, unless
-    /// its provider needs another [dialect](crate::schema).
+    /// Creates a tool that checks its arguments against a JSON Schema and passes them to `body`, the tool's function. A model sees the
+    /// schema unchanged, unless its provider needs another [dialect](crate::schema).
     ///
     /// # Errors
     /// Fails when the name or the description is invalid, or when the schema cannot be compiled, for example because a keyword is not

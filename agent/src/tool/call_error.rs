@@ -37,7 +37,7 @@ pub enum CallError {
         /// The sentence for the model, which suggests names and lists up to 40 tools.
         text: String,
     },
-    /// The tool's [`prepare`](crate::tool::ToolOptions::prepare) returned an error or panicked, or the tool's check of the arguments
+    /// The tool's [`prepare`](crate::tool::ToolOptions::prepare) returned an error or panicked, or the validation of the arguments
     /// panicked.
     #[error(transparent)]
     Prepare(ToolError),

@@ -152,7 +152,7 @@ impl ToolContext {
         self.inner.source.as_ref()
     }
 
-    /// Returns the number of this attempt at running the body, counted from 1.
+    /// Returns the number of this attempt at running the tool, counted from 1.
     pub fn attempt(&self) -> u32 {
         self.inner.attempt
     }
@@ -190,7 +190,7 @@ impl ToolContext {
         }
     }
 
-    /// Marks the call as over. Progress that the body reports later is dropped.
+    /// Marks the call as over. Progress that the tool's function reports later is dropped.
     pub(super) fn close(&self) {
         self.inner.running.close();
     }
@@ -212,13 +212,13 @@ impl ToolContext {
         self.inner.cancel.is_cancelled()
     }
 
-    /// Returns a future that completes when the call is cancelled. A value or a denial that the body returns within the grace period still
+    /// Returns a future that completes when the call is cancelled. A value or a denial that the tool returns within the grace period still
     /// counts as the result; any other error counts as an interruption.
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + Sync + Unpin + use<> {
         self.inner.cancel.cancelled()
     }
 
-    /// Returns the cancel token of this call. Pass the token to work that the body starts.
+    /// Returns the cancel token of this call. Pass the token to work that the tool starts.
     pub fn cancel_token(&self) -> &CancelToken {
         &self.inner.cancel
     }
@@ -415,7 +415,7 @@ impl ToolContext {
         self
     }
 
-    /// Sets how long a cancelled body may continue before it is dropped. Default: 5 s.
+    /// Sets how long a cancelled tool may continue before its future is dropped. Default: 5 s.
     pub fn with_cancel_grace(mut self, grace: Duration) -> Self {
         self.edit().cancel_grace = grace;
         self
@@ -434,8 +434,8 @@ impl ToolContext {
         self
     }
 
-    /// Sets the listener for [`ToolContext::progress`]. The listener also gets the context of the call. It is called within the body, so it
-    /// must not block.
+    /// Sets the listener for [`ToolContext::progress`]. The listener also gets the context of the call. It runs within the tool's call of
+    /// `progress`, so it must not block.
     pub fn on_progress(mut self, receive: impl Fn(&ToolContext, Progress) + Send + Sync + 'static) -> Self {
         self.edit().progress = Some(Arc::new(receive));
         self

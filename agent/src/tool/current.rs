@@ -1,10 +1,10 @@
-//! The tool whose body runs on this thread.
+//! The tool that runs on this thread.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
 thread_local! {
-    /// The tool whose body this thread is polling. Work that starts during the poll belongs to this tool.
+    /// The tool whose future this thread is polling. Work that starts during the poll belongs to this tool.
     static TOOL: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
 }
 
@@ -12,7 +12,7 @@ pub(crate) fn tool() -> Option<Arc<str>> {
     TOOL.with_borrow(Clone::clone)
 }
 
-/// A guard that sets [`TOOL`] while this thread polls the body of a tool. Dropping the guard restores the previous tool.
+/// A guard that sets [`TOOL`] while this thread polls the future of a tool. Dropping the guard restores the previous tool.
 pub(super) struct Running(Option<Arc<str>>);
 
 impl Running {

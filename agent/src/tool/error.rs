@@ -7,7 +7,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// The error of a tool's body. The model reads the message; a source, if there is one, is only logged.
+/// The error that a tool returns. The model reads the message; a source, if there is one, is only logged.
 ///
 /// Any error type can be a tool's error. A `ToolError` can also say that the model should [try a better call](Self::retry), or that the
 /// call is [not allowed](Self::denied). It can have a [code](Self::with_code) of your own.

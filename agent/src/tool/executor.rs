@@ -39,8 +39,8 @@ use std::time::{Duration, Instant};
 /// # Ok(()) }
 /// ```
 pub trait Executor: Send + Sync + 'static {
-    /// Runs `work` on a thread that may block. The future completes when the work is done. `work` does not panic, because it catches a
-    /// panic of the tool's body.
+    /// Runs `work` on a thread that may block. The future completes when the work is done. `work` does not panic, because it catches
+    /// panics of the tool.
     fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()>;
 
     /// Returns a future that completes after `duration`; `None` if this executor has no clock.

@@ -58,8 +58,8 @@ type RunBoxed = Box<
     dyn for<'a> Fn(Box<dyn Any + Send>, &'a ToolContext) -> Option<BoxFuture<'a, ToolOutcome>> + Send + Sync,
 >;
 
-/// The body of a function, method or struct with `#[tool]`. The type of its arguments is erased, so that this code is compiled once instead
-/// of once for each tool.
+/// The [`ToolBody`] of a function, method or struct with `#[tool]`. The type of its arguments is erased, so that this code is compiled
+/// once instead of once for each tool.
 struct TypedBody {
     /// The definition that was compiled from the type of the arguments.
     own: &'static ToolDefinition,
@@ -127,10 +127,10 @@ impl ToolBody for TypedBody {
     }
 }
 
-/// Runs a synchronous body on the context's executor.
+/// Runs `body`, a synchronous function of a tool, on the context's executor.
 ///
-/// A running body cannot be stopped and may outlive the call, so it gets a clone of the context. If the returned future is dropped before
-/// the body begins, the body never begins. The future resumes a panic of the body.
+/// A running function cannot be stopped and may outlive the call, so it gets a clone of the context. If the returned future is dropped
+/// before the function begins, the function never begins. The future resumes a panic of the function.
 pub fn blocking<B>(cx: &ToolContext, body: B) -> BoxFuture<'_, ToolOutcome>
 where
     B: FnOnce(&ToolContext) -> ToolOutcome + Send + 'static,
@@ -211,7 +211,7 @@ impl<T: ?Sized + 'static> InjectState<T> for Inject<T> {
     }
 
     fn get(cx: &ToolContext) -> Result<&T, Box<ToolOutcome>> {
-        // `invoke` checks the state before each call. This error is for bodies that are called directly.
+        // `invoke` checks the state before each call. This error is for a `ToolBody` that is called directly.
         cx.get::<T>().ok_or_else(|| {
             tracing::error!(
                 tool = cx.tool(),
@@ -259,12 +259,12 @@ impl<T: From<&'static str>> FromText for T {
     }
 }
 
-/// Returns the value of the option `default = "…"`.
+/// Returns the value of `#[arg(default = "…")]`.
 pub fn from_text<T: FromText>(text: &'static str) -> T {
     T::from_text(text)
 }
 
-/// A type that implements `Default`, for the option `default` without a value.
+/// A type that implements `Default`, for `#[arg(default)]` without a value.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no default of its own",
     label = "write the value: `default = VALUE`",
@@ -281,7 +281,7 @@ impl<T: Default> OwnDefault for T {
     }
 }
 
-/// Returns the value of a parameter with a bare option `default`: the `Default` of its type.
+/// Returns the value of a parameter with a bare `#[arg(default)]`: the `Default` of its type.
 pub fn default<T: OwnDefault>() -> T {
     T::own_default()
 }
@@ -303,7 +303,7 @@ impl<T: Default> Skippable for T {
     }
 }
 
-/// Returns the value of a parameter with the option `skip`.
+/// Returns the value of a parameter with `#[arg(skip)]`.
 pub fn skipped<T: Skippable>() -> T {
     T::when_skipped()
 }

@@ -18,7 +18,7 @@ pub(super) struct HiddenArgument {
 }
 
 pub(super) struct HiddenArguments {
-    /// The definition with all arguments. The arguments are checked against it before the body runs.
+    /// The definition with all arguments. The arguments are checked against it before the tool runs.
     pub(super) whole: ToolDefinition,
     pub(super) arguments: Vec<HiddenArgument>,
 }
@@ -28,7 +28,7 @@ impl HiddenArguments {
         without(whole, &self.arguments)
     }
 
-    /// Removes hidden arguments that `prepare` added. Hidden arguments that the model sent stay, so that the check refuses them.
+    /// Removes hidden arguments that `prepare` added. Hidden arguments that the model sent stay, so that validation refuses them.
     pub(super) fn remove_added(&self, prepared: &mut Map<String, Value>, sent: &Map<String, Value>) {
         for argument in self.arguments.iter().filter(|argument| !sent.contains_key(&argument.name)) {
             prepared.shift_remove(&argument.name);

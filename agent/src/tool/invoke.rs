@@ -46,7 +46,7 @@ pub(crate) enum InvokedArguments<'a> {
     Accepted(&'a AcceptedArguments),
 }
 
-/// Runs one call of `tool`: checks the arguments, unless they were checked before, and runs the body at most once. `cx` must be the
+/// Runs one call of `tool`: checks the arguments, unless they were checked before, and runs the tool's code at most once. `cx` must be the
 /// context of this call only, because stopping the call cancels its token. Returns the outcome and the coercions of the arguments.
 pub(super) async fn invoke(
     tool: &Tool,
@@ -135,9 +135,9 @@ pub(super) async fn invoke(
         BodyEnd::TimedOut => timed_out(limit.unwrap_or_default()),
         BodyEnd::Cancelled => aborted(cx),
     };
-    // The body has ended, so questions that it asked in its last poll are dropped.
+    // The tool has ended, so questions that it asked in its last poll are dropped.
     cx.take_questions();
-    // A body that returns an error after its call was cancelled did not fail: it was interrupted.
+    // A tool that returns an error after its call was cancelled did not fail: it was interrupted.
     if is_cancelled && is_own_error(&outcome) {
         outcome = aborted(cx);
     }
@@ -176,7 +176,7 @@ fn waits_for_person() -> ToolOutcome {
     ToolOutcome::Deferred { handle: ASK_HANDLE.to_owned() }
 }
 
-/// Returns whether the body itself returned an error. Refused arguments, a panic and a timeout do not count.
+/// Returns whether the tool itself returned an error. Refused arguments, a panic and a timeout do not count.
 fn is_own_error(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Retry { .. } => true,
@@ -189,7 +189,7 @@ fn is_own_error(outcome: &ToolOutcome) -> bool {
     }
 }
 
-/// Applies two options of the tool. `neutralizes` makes control characters and markers of chat templates harmless. `untrusted` encloses
+/// Applies two options of the tool. `neutralizes` makes control characters and delimiters of chat templates harmless. `untrusted` encloses
 /// the result in tags that mark it as data, not instructions.
 fn mark_untrusted(tool: &Tool, outcome: &mut ToolOutcome) {
     let options = tool.options();
@@ -201,7 +201,7 @@ fn mark_untrusted(tool: &Tool, outcome: &mut ToolOutcome) {
     }
 }
 
-/// Fails a call whose tool deferred its result under a handle of the library, unless the tool runs an assistant.
+/// Fails a call whose tool deferred its result under a handle that is reserved for the library, unless the tool runs an assistant.
 fn refuse_own_handle(tool: &Tool, cx: &ToolContext, outcome: &mut ToolOutcome) {
     if tool.options().of_assistant.is_none()
         && matches!(outcome, ToolOutcome::Deferred { handle } if handle.starts_with(OWN_HANDLES))
@@ -232,7 +232,7 @@ fn seconds(duration: Duration) -> String {
     format!("{} s", duration.as_secs_f64())
 }
 
-/// Time limit of a body. It does not run while the body waits for a person, and starts again in full length when the input arrives.
+/// Time limit of a running tool. It is paused while the tool waits for a person, and starts again in full length when the input arrives.
 struct BodyTimer {
     timer: BoxFuture<'static, ()>,
     limit: Duration,
@@ -285,7 +285,7 @@ async fn supervise(
         if grace.is_none() && Pin::new(&mut cancelled).poll(task).is_ready() {
             match cx.executor().sleep(cx.cancel_grace()) {
                 Some(wait) => grace = Some(wait),
-                // Without a clock, a grace period cannot be measured, so the body is stopped at once.
+                // Without a clock, a grace period cannot be measured, so the tool is stopped at once.
                 None => return Poll::Ready(BodyEnd::Cancelled),
             }
         }
@@ -304,8 +304,9 @@ async fn supervise(
     .await
 }
 
-/// A body whose panics are caught when it is created, polled and dropped. If this value is dropped before the body ends, it cancels the
-/// token of the call. This stops work that the body started elsewhere, for example on a blocking pool.
+/// The future of a tool's function. Panics are caught when the future is created, polled and dropped. If this value is dropped before the
+/// function ends, it cancels the token of the call. This stops work that the function started elsewhere, for example on a thread for
+/// blocking work.
 struct SupervisedBody<'a> {
     body: Option<BoxFuture<'a, ToolOutcome>>,
     panicked: Option<String>,

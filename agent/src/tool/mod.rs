@@ -1,7 +1,8 @@
-//! Tools as values: their options, bodies that are written by hand, the outcomes of calls, and the errors of a set of tools.
+//! Tools as values: their options, implementations that are written by hand, the outcomes of calls, and the errors of a set of tools.
 //!
-//! A [`Tool`](crate::Tool) is a [definition](crate::ToolDefinition), which includes a [policy](ToolPolicy), and a [body](ToolBody). Most
-//! tools need nothing from this module: `#[tool]` has all [options](ToolOptions), and makes a body from a function.
+//! A [`Tool`](crate::Tool) is a [definition](crate::ToolDefinition), which includes a [policy](ToolPolicy), and a [body](ToolBody), the
+//! code that a call runs. Most tools need nothing from this module: `#[tool]` has all [options](ToolOptions), and makes a body from a
+//! function.
 //!
 //! ```
 //! use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
@@ -13,7 +14,7 @@
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), agent::tool::RegistryError> {
-//! // Every call of every tool, on its way to the body.
+//! // Every call of every tool runs the closure.
 //! let shouted = tools![read_note].map(|tool| {
 //!     Ok(tool.wrap(|body, arguments, cx| {
 //!         Box::pin(async { agent::ToolOutput::text(body.call(arguments, cx).await.text().to_uppercase()).into() })
@@ -27,13 +28,13 @@
 
 // The modules of this folder:
 // - a tool: `value`
-// - the body of a tool: `body`
+// - the body of a tool (its function): `body`
 // - the settings of a tool: `definition`, `options`, `policy`, `approval` and `annotations`
 // - changed arguments: `hidden` adds the arguments that the model does not see, and `prepared` writes the arguments that `prepare` changed
-// - for bodies: `context`, `state`, `source`, `cancel`, `executor` and `progress`
+// - for the code of tools: `context`, `state`, `source`, `cancel`, `executor` and `progress`
 // - questions to a person: `asking`, `question` and `forms`
 // - results: `output`, `outcome` and `error`
-// - errors before a body runs: `call_error`, `definition_error` and `problem`
+// - errors before a tool runs: `call_error`, `definition_error` and `problem`
 // - one call: `registry` and `invoke` run the call, `current` names the tool that runs on a thread, `trace` and `capture` record the call,
 //   `secrets` withholds its secrets, `finite` finds numbers that JSON cannot express, and `untrusted` marks the result
 // - texts of definitions in requests: `written`

@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The options of a tool: everything except its parameters and its body. A [`ToolDefinition`](crate::ToolDefinition) contains the options,
+/// The options of a tool: everything except its parameters and its code. A [`ToolDefinition`](crate::ToolDefinition) contains the options,
 /// and a [`ToolPolicy`] is the part of the options that decides how calls are run.
 ///
 /// Most setters have the name of an option of [`#[tool(…)]`](macro@crate::tool), and a [`ToolBuilder`](crate::ToolBuilder) has the same
@@ -184,7 +184,7 @@ macro_rules! setters {
             self
         }
 
-        /// Sets the time limit of the body of a call. [`Duration::MAX`] means no limit.
+        /// Sets the time limit of the tool's function. [`Duration::MAX`] means no limit.
         pub fn timeout(mut self, after: Duration) -> Self {
             self.$options().policy.timeout = Some(after);
             self
@@ -196,20 +196,20 @@ macro_rules! setters {
             self
         }
 
-        /// Hides the text of the body's errors from the model, except errors with a [code](crate::ToolError::with_code). The model can
+        /// Hides the text of the tool's errors from the model, except errors with a [code](crate::ToolError::with_code). The model can
         /// still read a [request for a better call](crate::ToolError::retry) and a [denial](crate::ToolError::denied).
         pub fn redact_errors(mut self) -> Self {
             self.$options().policy.redact_errors = true;
             self
         }
 
-        /// Sets the maximum number of times that the body may be started for one call.
+        /// Sets the maximum number of times that the tool may be started for one call.
         pub fn max_attempts(mut self, attempts: u32) -> Self {
             self.$options().policy.max_attempts = Some(attempts);
             self
         }
 
-        /// Sets the maximum number of retries in a run. A retry follows bad arguments, or a body that asks for a better call. Calls that
+        /// Sets the maximum number of retries in a run. A retry follows bad arguments, or the tool's request for a better call. Calls that
         /// make progress count [differently](crate::tool::ToolPolicy::max_retries).
         pub fn max_retries(mut self, retries: u32) -> Self {
             self.$options().policy.max_retries = Some(retries);
@@ -247,8 +247,8 @@ macro_rules! setters {
             self
         }
 
-        /// States that the body has no effect before its last [question](crate::ToolContext::ask). A call can then be suspended at a
-        /// question, although its effect is [`Effect::Once`]: the body is restarted when the person has answered.
+        /// States that the tool has no effect before its last [question](crate::ToolContext::ask). A call can then be suspended at a
+        /// question, although its effect is [`Effect::Once`]: the tool is restarted when the person has answered.
         pub fn asks(mut self) -> Self {
             self.$options().policy.asks = true;
             self
@@ -358,7 +358,7 @@ macro_rules! setters {
             self
         }
 
-        /// Encloses the results of the body, its errors included, in `<untrusted>` tags. Use this for results that may contain text of
+        /// Encloses the results of the tool, its errors included, in `<untrusted>` tags. Use this for results that may contain text of
         /// strangers, such as web pages, mail, or the results of a third-party MCP server. The model reads a warning, the unchanged
         /// content, and an end tag. Both tags contain an id that is random for each result, so that the content cannot end the enclosed
         /// part. Structured data and metadata stay as they are.
@@ -386,9 +386,9 @@ macro_rules! setters {
             self
         }
 
-        /// Makes control characters and marks of chat templates harmless in the text that the body returns, its errors included. A control
-        /// character becomes its code point, such as `[U+202E]`, and a mark such as `<|im_start|>` gets a space after its first character.
-        /// Structured data and metadata stay as they are.
+        /// Makes control characters and delimiters of chat templates harmless in the text that the tool's function returns, its errors
+        /// included. A control character becomes its code point, such as `[U+202E]`, and a delimiter such as `<|im_start|>` gets a space
+        /// after its first character. Structured data and metadata stay as they are.
         pub fn neutralize(mut self) -> Self {
             self.$options().neutralizes = true;
             self

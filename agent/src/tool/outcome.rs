@@ -56,9 +56,9 @@ use std::fmt;
 #[serde(tag = "outcome", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolOutcome {
-    /// The body returned a value.
+    /// The tool returned a value.
     Completed(ToolOutput),
-    /// The body asks the model for a better call.
+    /// The tool asks the model for a better call.
     Retry {
         /// The advice for a better call, for the model.
         message: String,
@@ -95,7 +95,8 @@ pub enum ToolOutcome {
     },
     /// There is no result yet: the application delivers it later, or the call waits for a person or for a sub-agent.
     Deferred {
-        /// The handle of the result. A call that waits for a person or a sub-agent has a handle of the library, which begins with `agent:`.
+        /// An id that the tool chooses for the result. For a call that waits for a person or a sub-agent, the library chooses an id that
+        /// begins with `agent:`.
         handle: String,
     },
     /// A stored outcome of a kind that this version does not know, unchanged. The model reads it as an error, with the stored message or
@@ -176,12 +177,12 @@ impl OutcomeCode {
     pub const UNKNOWN_TOOL: Self = Self(Cow::Borrowed("unknown_tool"));
     /// Code of a failure: the arguments were refused. The text for the model is the full report.
     pub const INVALID_ARGUMENTS: Self = Self(Cow::Borrowed("invalid_arguments"));
-    /// Code of a failure: the tool's `prepare` returned an error, or its `prepare` or its check panicked. The body was not started.
+    /// Code of a failure: the tool's `prepare` returned an error, or its `prepare` or the check of its arguments panicked. The tool
+    /// was not started.
     pub const PREPARE_ERROR: Self = Self(Cow::Borrowed("prepare_error"));
-    /// Code of a failure: the body returned an error without a code of its own, or the tool could not run, for example because state is
-    /// missing.
+    /// Code of a failure: the tool returned an error without a code of its own, or could not run, for example because state is missing.
     pub const TOOL_ERROR: Self = Self(Cow::Borrowed("tool_error"));
-    /// Code of a failure: the body panicked, while it ran or while it was asked for the state that it requires.
+    /// Code of a failure: the tool panicked, while it ran or while it was asked for the state that it requires.
     pub const PANIC: Self = Self(Cow::Borrowed("panic"));
     /// Code of a failure: the call exceeded its time limit, or a result that was to be delivered later did not arrive in time.
     pub const TIMEOUT: Self = Self(Cow::Borrowed("timeout"));

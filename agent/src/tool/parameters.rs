@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 /// The parameters of a tool, or the properties of an object parameter, in the order in which models see them.
 ///
 /// Each parameter is required or optional. Every object is closed: it accepts only the properties that are added to it. A mistake, such as
-/// a repeated name or an enumeration without words, becomes an error of [`schema`](Self::schema) or of building the tool. The error names
-/// the parameter.
+/// a repeated name or an `enum` without values, becomes an error of [`schema`](Self::schema) or of building the tool. The error names the
+/// parameter.
 ///
 /// ```
 /// use agent::Parameters;

@@ -28,7 +28,7 @@ use std::time::Duration;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Effect {
-    /// No effects: the body may be run any number of times.
+    /// No effects: the tool may be run any number of times.
     Pure,
     /// Repeated attempts with the same idempotency key have the same effect as one attempt.
     Idempotent,
@@ -64,20 +64,20 @@ pub enum Effect {
 pub struct ToolPolicy {
     /// The effect of a call of the tool on the world.
     pub effect: Effect,
-    /// The time limit of a body. When it is reached, the [`CancelToken`](crate::CancelToken) of the call is cancelled, the body is
-    /// dropped, and the call fails with the code `timeout`. [`Duration::MAX`] means no limit. `None`: the caller's
+    /// The time limit of the tool's function. When it is reached, the [`CancelToken`](crate::CancelToken) of the call is cancelled, the
+    /// function is dropped, and the call fails with the code `timeout`. [`Duration::MAX`] means no limit. `None`: the caller's
     /// [default](crate::ToolContext::with_default_timeout).
     pub timeout: Option<Duration>,
-    /// Whether the text of an error that the body returns is hidden from the model, unless the error has a
+    /// Whether the text of an error that the tool returns is hidden from the model, unless the error has a
     /// [code](crate::ToolError::with_code).
     pub redact_errors: bool,
-    /// Maximum number of times that the body may be started for one call. The body is started again after a panic, a timeout, or a crash
-    /// of the process or of a durable engine, but not after an error that the body returns. A body with the effect [`Once`](Effect::Once)
-    /// is never started again. `None`: the code that runs the call decides.
+    /// Maximum number of times that the tool may be started for one call. The tool is started again after a panic, a timeout, or a crash
+    /// of the process or of a durable engine such as Restate, but not after an error that the tool returns. A tool with the effect
+    /// [`Once`](Effect::Once) is never started again. `None`: the code that runs the call decides.
     pub max_attempts: Option<u32>,
-    /// Maximum number of retries in a run. The model retries after bad arguments, or after the body asks for a [better
-    /// call](crate::ToolError::retry). A retry does not count if some issues are gone, or if all are new. All retries together are at most
-    /// three times this number. `None`: the code that runs the call decides.
+    /// Maximum number of retries in a run. The model retries after bad arguments, or after the tool asks for a [better
+    /// call](crate::ToolError::retry). A retry does not count if some issues of the arguments are gone, or if all are new. All retries
+    /// together are at most three times this number. `None`: the code that runs the call decides.
     pub max_retries: Option<u32>,
     /// The rule that decides whether a call has to be approved.
     pub approval: Approval,
@@ -86,7 +86,7 @@ pub struct ToolPolicy {
     /// Whether a later call with the same arguments gets the cached result of an earlier call. If `None`, the code that runs the call
     /// decides; for an assistant, see `AssistantBuilder::cache_results`.
     pub cache: Option<bool>,
-    /// Whether the body has no effect before its last [question](crate::ToolContext::ask). The body may then be restarted, although its
+    /// Whether the tool has no effect before its last [question](crate::ToolContext::ask). The tool may then be restarted, although its
     /// effect is [`Once`](Effect::Once).
     pub asks: bool,
     /// Whether the same call may be repeated any number of times, as in polling.

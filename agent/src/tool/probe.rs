@@ -388,7 +388,8 @@ impl<T> OrStandIn<T> for ReplacedType<true> {
     }
 }
 
-/// Selects the body of a struct tool: its [`RunTool`], or a body that does nothing if the struct does not implement this trait.
+/// Selects the code of a struct with `#[tool]`: its [`RunTool`], or a function that does nothing if the struct does not implement
+/// `RunTool`.
 pub trait OrIdle<T> {
     type Output: Send;
     fn run(value: T, cx: &ToolContext) -> impl Future<Output = Self::Output> + Send;

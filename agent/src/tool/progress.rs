@@ -1,9 +1,9 @@
-//! Progress that a running body reports.
+//! Progress that a running tool reports.
 
 use crate::message::Part;
 use serde::{Deserialize, Serialize};
 
-/// The progress of a body. The listeners of the run get it; the model does not.
+/// The progress of a running tool. The listeners of the run get it; the model does not.
 ///
 /// ```
 /// use agent::{Progress, ToolContext, message::Part, tool};

@@ -66,7 +66,7 @@ pub struct Question {
     /// The report on the refused input, if the question is asked again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
-    /// The position, from 0, among the questions of the outermost call, including questions of the calls that its body makes.
+    /// The position, from 0, among the questions of the outermost call, including questions of nested calls.
     pub(crate) number: u32,
     #[serde(default)]
     pub(crate) refusals: u8,
@@ -101,8 +101,8 @@ impl Question {
         self.accepted(input).map(drop)
     }
 
-    /// Checks an input by the schema, and returns the coerced input. If the schema has only the property `value`, the returned input is an
-    /// object with this property.
+    /// Checks an input against the schema, and returns the coerced input. If the schema has only the property `value`, the returned input
+    /// is an object with this property.
     pub(crate) fn accepted(&self, input: &Value) -> Result<Value, AskError> {
         let plan = self.plan()?;
         let [first, second] =
@@ -254,7 +254,7 @@ pub enum AskError {
     /// No person can be asked during this call.
     #[error("no person can be asked here")]
     Unavailable,
-    /// The question would have to wait, but the body cannot be restarted: its tool has the effect `once`, and not the option `asks`.
+    /// The question would have to wait, but the tool cannot be restarted: it has the effect `once`, and not the option `asks`.
     #[error("the question cannot wait for an answer, because the tool `{tool}` cannot be started again")]
     #[non_exhaustive]
     CannotWait {
@@ -299,7 +299,7 @@ impl AskError {
     }
 }
 
-/// A question that was asked before the body restarts, and the input that the restarted body gets for it.
+/// A question that was asked before the tool restarts, and the input that the restarted tool gets for the question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RecordedInput {
     pub(crate) question: Question,

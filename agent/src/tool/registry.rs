@@ -376,7 +376,7 @@ impl Registry {
     ///
     /// # Errors
     /// Fails with the full report when the arguments are refused. Also fails when there is no such tool, when its
-    /// [`prepare`](crate::tool::ToolOptions::prepare) fails, or when a check panics.
+    /// [`prepare`](crate::tool::ToolOptions::prepare) fails, or when the validation of the arguments panics.
     ///
     /// ```
     /// # use agent::{Registry, message::ToolCall, tool, tools};

@@ -25,7 +25,8 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-/// A tool that a model can call: its definition, its policy and its body. A clone costs a few reference counts.
+/// A tool that a model can call: its definition, its policy and the code that a call runs (its body). A clone costs a few reference
+/// counts.
 ///
 /// [`#[tool]`](macro@crate::tool) makes a tool from a function or a struct, and `tools![…]` lists it. At run time, [`Tool::new`] makes a
 /// tool from a JSON Schema and a closure. A [`ToolBuilder`](crate::ToolBuilder) makes a tool from declared parameters, and
@@ -158,12 +159,12 @@ impl Tool {
         self.definition.options()
     }
 
-    /// Returns the state that the body takes from the context.
+    /// Returns the state that the tool takes from the context.
     pub fn requires(&self) -> &[StateKey] {
         self.body.requires()
     }
 
-    /// Returns whether the body may also read other parts of the context, such as the session id.
+    /// Returns whether the tool may also read other parts of the context, such as the session id.
     pub fn reads_context(&self) -> bool {
         self.body.reads_context()
     }
@@ -209,12 +210,12 @@ impl Tool {
         Ok(Some(CallDefinitions { shown: Cow::Owned(shown), whole: Cow::Owned(whole) }))
     }
 
-    /// Returns the definition with all arguments of the body, including the hidden ones.
+    /// Returns the definition with all arguments of the tool, including the hidden ones.
     fn whole(&self) -> &ToolDefinition {
         self.hidden.as_ref().map_or(&self.definition, |hidden| &hidden.whole)
     }
 
-    /// Prepares and checks arguments, on behalf of a source if there is one, without running the body.
+    /// Prepares and checks arguments, on behalf of a source if there is one, without running the tool.
     /// [`Registry::call_accepted`](crate::Registry::call_accepted) runs the call with the accepted arguments, which are not parsed again.
     ///
     /// ```
@@ -253,7 +254,7 @@ impl Tool {
         }
     }
 
-    /// Checks arguments without running the tool's `prepare` or its body, and returns the coercions that made the arguments fit.
+    /// Checks arguments without running the tool or its `prepare`, and returns the coercions that made the arguments fit.
     ///
     /// # Errors
     /// Fails with the full report when the arguments are refused.
@@ -281,7 +282,7 @@ impl Tool {
     fn prepare(&self, arguments: &str) -> Result<Option<String>, ToolError> {
         let Some(prepare) = &self.options().prepare else { return Ok(None) };
         let text = if arguments.trim_start().is_empty() { "{}" } else { arguments };
-        // The check reports text that is not a JSON object, so such text is not prepared.
+        // Text that is not a JSON object is not prepared. The later validation reports it.
         let Ok(Value::Object(sent)) = serde_json::from_str(text) else { return Ok(None) };
         let mut prepared = sent.clone();
         catch(|| prepare(&mut prepared)).unwrap_or_else(|panic| {

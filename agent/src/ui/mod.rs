@@ -24,8 +24,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Front ends never receive secret arguments, inputs to questions, metadata of tools, provider data, system texts, handles of deferred
-//! calls or the texts of errors of a run. [`UiOptions`] decides about everything else.
+//! Front ends never receive secret arguments, inputs to questions, metadata of tools, provider data, system texts, the handles (ids) under
+//! which results of deferred calls are delivered, or the texts of errors of a run. [`UiOptions`] decides about everything else.
 
 mod chunk;
 mod encode;

@@ -1,4 +1,4 @@
-//! Options of encoders and servers.
+//! Options of `UiEncoder` and `UiServer`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -98,14 +98,14 @@ pub(super) enum WhileBusy {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct UiData {
-    /// The name of the part, by which a page recognizes the kind of data.
+    /// The name of the part, by which a front end recognizes the kind of data.
     pub name: String,
     /// The data.
     pub data: Value,
     /// The id, for the AI SDK: a later part with the same name and id replaces this part. AG-UI sends no id.
     pub id: Option<String>,
-    /// Whether the page receives the part without adding it to the message. AG-UI ignores this, because its events do not become parts of
-    /// messages.
+    /// Whether the front end receives the part without adding it to the message. AG-UI ignores this, because its events do not become
+    /// parts of messages.
     pub is_transient: bool,
 }
 
@@ -133,8 +133,8 @@ type DataOfEvent = Arc<dyn Fn(&Event) -> Vec<UiData> + Send + Sync>;
 /// The options of an encoder or a server: which data of a run front ends receive, and what front ends may do.
 ///
 /// By default, arguments, reasoning, sources and token counts are sent. The content of results is not sent. Instead, front ends receive
-/// `{"outcome": "completed"}`, or the code of an error and a fixed sentence. Secret arguments, metadata, provider data, handles and the
-/// texts of errors of a run are never sent.
+/// `{"outcome": "completed"}`, or the code of an error and a fixed sentence. Secret arguments, metadata, provider data, handles of
+/// deferred calls and the texts of errors of a run are never sent.
 ///
 /// ```
 /// use agent::ui::UiOptions;
@@ -249,16 +249,15 @@ impl UiOptions {
         self
     }
 
-    /// Adds tools whose results the browser delivers. The bodies of these tools return
-    /// [`ToolOutcome::Deferred`](crate::ToolOutcome::Deferred).
+    /// Adds tools whose results the browser delivers. These tools return [`ToolOutcome::Deferred`](crate::ToolOutcome::Deferred).
     pub fn run_in_browser(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.browser.extend(tools.into_iter().map(Into::into));
         self
     }
 
-    /// Gives a run the tools that its page declares. The page runs these tools, and the run waits for their results. A request is rejected
-    /// if the schema of a declared tool is not supported, or if a tool of the application has the same name. By default, declared tools are
-    /// ignored.
+    /// Gives a run the tools that its front end declares. The front end runs these tools, and the run waits for their results. A request
+    /// is rejected if the schema of a declared tool is not supported, or if a tool of the application has the same name. By default,
+    /// declared tools are ignored.
     pub fn client_tools(mut self) -> Self {
         self.client_tools = true;
         self
@@ -272,8 +271,8 @@ impl UiOptions {
     }
 
     /// If a message arrives while a run of its thread is active, adds the message to the next request of the run. The response repeats the
-    /// run from its start, and the page should replace its view of the run by the response. By default, the message is rejected with the
-    /// status 409; the chat of the AI SDK queues messages itself.
+    /// run from its start, so the front end should remove the part of the run that it already shows. By default, the message is rejected
+    /// with the status 409; the chat of the AI SDK queues messages itself.
     ///
     /// ```
     /// use agent::ui::UiOptions;

@@ -240,8 +240,8 @@ fn shown_part(part: &Part) -> Option<Value> {
     }
 }
 
-/// Returns the address and media type of a file that a page can show. Returns `None` for other content, and for a file that has neither
-/// data nor a web address.
+/// Returns the address and media type of a file that a front end can show. Returns `None` for other content, and for a file that has
+/// neither data nor a web address.
 pub(super) fn file_of(content: &Content) -> Option<(String, String)> {
     let (media, kind) = match content {
         Content::Image(media) => (media, "image/*"),
@@ -260,7 +260,7 @@ pub(super) fn file_of(content: &Content) -> Option<(String, String)> {
     }
 }
 
-/// Returns whether a page may link to this address.
+/// Returns whether a front end may link to this address.
 pub(super) fn is_web(url: &str) -> bool {
     let scheme = url.split(':').next().unwrap_or_default();
     scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http")

@@ -1,4 +1,4 @@
-//! Scans of values for which the schema has alternatives or checks: tagged enums, unions, and conditions such as `not` and `if`.
+//! Scans of values whose schema has alternatives (tagged enums and unions) or checks (such as `not` and `if`).
 
 use super::{Scan, ScanStep, ScanStop, UNDECIDED, byte, delimiter, misfit, skip_blank};
 use crate::args::plan::{CheckedSpec, NodeCheck, NodeId, NodeKind, PlanNode, VariantNames};
@@ -99,7 +99,7 @@ impl<'s> Scan<'s> {
         let (depth, choices) = (self.depth, self.choices);
         self.checked += 1;
         let step = self.value(spec.base, start).and_then(|end| {
-            // A check counts as an alternative: a value that does not fit a `not` is no misfit of the arguments.
+            // A check counts as an alternative, because a value that does not fit the schema in a `not` is correct.
             self.choices += 1;
             for check in &spec.checks {
                 self.spend(end - start)?;

@@ -30,8 +30,8 @@ pub(super) enum CoercedSegment<'s> {
 }
 
 impl<'s> Scan<'s> {
-    /// Coerces a scalar that does not fit its node, or returns `stop`. Nothing is coerced within alternatives and checks, because another
-    /// alternative might then fit.
+    /// Coerces a scalar that does not fit its node, or returns `stop`. Nothing is coerced within alternatives (`anyOf`) and checks
+    /// (`not`), because another alternative might then fit.
     #[cold]
     #[inline(never)]
     pub(super) fn coerce(&mut self, node: &'s PlanNode, at: usize, stop: ScanStop) -> ScanStep {

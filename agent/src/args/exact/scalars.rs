@@ -8,7 +8,7 @@ use crate::args::rounding;
 use crate::args::scalar::{Int, Num, int_from_text};
 use std::borrow::Cow;
 
-/// Maximum length of a scanned string, in bytes. A longer string usually ends the scan, so that it is not read twice.
+/// Maximum length of a scanned string, in bytes. A longer string usually ends the scan, so that the string is not read twice.
 const LONG_TEXT: usize = 512;
 
 impl<'s> Scan<'s> {
@@ -139,7 +139,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans a number. Returns `UNDECIDED` if a float may lose digits of it.
+    /// Scans a number. Returns `UNDECIDED` if the number may lose digits as a float.
     #[inline]
     pub(super) fn token(&self, start: usize) -> ScanStep {
         match FrequentValues::Numbers.end(self.bytes, start, word_at(self.bytes, start)) {

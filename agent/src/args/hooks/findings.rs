@@ -17,7 +17,7 @@ use serde::de::{Deserializer, Error, Visitor};
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
 
-/// Maximum length of a check's message, in characters; longer messages are cut.
+/// Maximum length of the message of a validation function, in characters; longer messages are cut.
 const MAX_PROBLEM: usize = 250;
 
 /// A type with `#[arg(validate = …)]`. `read` parses a value without its own checks, and `check` runs these checks.
@@ -109,7 +109,7 @@ impl FindingList {
     }
 }
 
-/// A segment of the path from the checked value to the wrong value.
+/// A segment of the path from the value that a check function received to the wrong value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FindingStep {
     /// The name of a field in Rust, or the index of an item.

@@ -1,4 +1,4 @@
-//! Turns the findings of checks into issues: finds the sent value that each finding is about.
+//! Turns the findings of `#[arg(validate = …)]` functions into issues: finds the sent value that each finding is about.
 
 use super::LocatedFinding;
 use super::findings::FindingStep;
@@ -13,8 +13,8 @@ const MAX_SHARED: usize = 3;
 /// The text that replaces the message of a check if the message might reveal a secret.
 const REFUSED: &str = "refused by the tool's own check";
 
-/// Adds findings of checks (`placed`) and refusals of types (`refused`) to `issues`, in the order of the schema. A finding about a value
-/// at a path in `touched` is left out, because the check saw a replacement of the sent value.
+/// Adds findings of `#[arg(validate = …)]` functions (`placed`) and errors of `Deserialize` impls (`refused`) to `issues`, in the order of
+/// the schema. A finding about a value at a path in `touched` is left out, because the function saw a replacement of the sent value.
 pub(crate) fn report(
     graph: &Graph,
     sent: &str,
@@ -45,8 +45,8 @@ pub(crate) fn report(
         return;
     }
     let mut walked = std::mem::take(issues);
-    // An issue of a type or check replaces the format issue at the same path, because its message is more precise. It takes over the code
-    // and the expected value of the format issue.
+    // An issue from a `Deserialize` impl or a validation function replaces the format issue at the same path, because its message is more
+    // precise. It takes over the code and the expected value of the format issue.
     let mut said: HashMap<String, &mut Issue> =
         found.iter_mut().map(|(_, own)| (own.path.clone(), own)).collect();
     walked.retain(|issue| {
@@ -88,8 +88,8 @@ fn issue(graph: &Graph, sent: &Value, placed: LocatedFinding) -> Issue {
     issue
 }
 
-/// Returns whether the message of a check may reveal a secret of the checked value. Returns `true` if the value was not sent. With
-/// `names_a_field`, the message must contain a part of a secret.
+/// Returns whether the message of a validation function may reveal a secret of the checked value. Returns `true` if the value was not
+/// sent. With `names_a_field`, the message must contain a part of a secret.
 fn may_tell_secret(graph: &Graph, seen: Option<&Value>, names_a_field: bool, words: &str) -> bool {
     let Some(seen) = seen else { return true };
     let secrets = secret_texts(graph, seen);
@@ -122,7 +122,7 @@ impl<'a> LocatedNode<'a> {
         }
     }
 
-    /// Moves through nullable nodes and tagged enums to the node within. The tag of the sent value selects the variant.
+    /// Moves from a nullable node or a tagged enum to the schema node within, repeatedly. The tag of the sent value selects the variant.
     fn enter(&mut self, depth: usize) {
         let node = self.graph.node(self.id);
         let next = match &node.kind {
@@ -173,7 +173,7 @@ impl<'a> LocatedNode<'a> {
     }
 
     fn key(&mut self, object: &'a ObjectSpec, name: &str, in_rust: bool) -> bool {
-        // A check usually names fields as they are declared in Rust, so such a name takes precedence.
+        // A validation function usually names fields as they are declared in Rust, so such a name takes precedence.
         let by_field = object.props.iter().find(|prop| in_rust && prop.field.as_deref() == Some(name));
         let prop = by_field.or_else(|| object.find(name, 0).and_then(|index| object.props.get(index)));
         if let Some(prop) = prop {

@@ -1,6 +1,6 @@
 //! Checks that tool authors write: `#[arg(validate = …)]`. The type's `Deserialize` runs the checks, and stops at the first refusal. To
-//! report all refusals, a refused text is read again within [`collect`], which keeps findings instead of failing. The value of this second
-//! reading is dropped.
+//! report all refusals, the arguments are then deserialized again within [`collect`], which keeps the refusals instead of failing. The
+//! value of this second run is dropped.
 
 mod findings;
 mod locate;
@@ -16,7 +16,7 @@ use crate::args::plan::NodeId;
 use findings::CheckFinding;
 use std::cell::{Cell, RefCell};
 
-/// The name that a type with checks passes to `deserialize_newtype_struct`. `PlanDe` recognizes the type by this name.
+/// The name that a type with `#[arg(validate = …)]` passes to `deserialize_newtype_struct`. `PlanDe` recognizes the type by this name.
 pub(crate) const CHECKED: &str = "agent::Checked";
 
 /// Maximum number of findings that are kept; further findings are dropped.
@@ -32,7 +32,7 @@ thread_local! {
     static SUSPENDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `reading`. A finding of a check is stored in `ASIDE` instead of failing `reading`.
+/// Runs `reading`. A finding of a validation function is stored in `ASIDE` instead of failing `reading`.
 pub(crate) fn collect<R>(reading: impl FnOnce() -> R) -> R {
     let _before =
         CollectScope { aside: ASIDE.replace(Some(Vec::new())), suspended: SUSPENDED.replace(false) };

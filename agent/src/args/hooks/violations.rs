@@ -1,9 +1,9 @@
-//! The error type of a check that finds several mistakes, or that names the field of a mistake.
+//! The error type of a validation function that finds several mistakes, or that names the field of a mistake.
 
 use super::findings::CheckFinding;
 use std::fmt::Display;
 
-/// The findings of a check: one entry for each mistake, with the name of the field.
+/// The findings of a check, a function of `#[arg(validate = …)]`: one entry for each mistake, with the name of the field.
 ///
 /// Use this list as the error of a check that reports several mistakes or names a field. The error of any other check can
 /// be any type with [`Display`].

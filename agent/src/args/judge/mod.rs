@@ -1,6 +1,6 @@
-//! Walks: comparisons of a value with the compiled schema. While arguments are read, walks decide which branch of a union a value belongs
-//! to, and whether a value passes checks such as `not`. After a refusal, the structure is repaired as far as the policy allows, and a walk
-//! finds every issue.
+//! Walks: comparisons of a value with the compiled schema. While arguments are read, walks decide which alternative of a union (`anyOf`) a
+//! value fits, and whether a value passes checks such as `not`. After a refusal, the structure is repaired as far as the policy allows,
+//! and a walk finds every issue.
 
 mod early;
 mod outcome;

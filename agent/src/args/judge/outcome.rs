@@ -1,4 +1,4 @@
-//! Decides which branch of a union a value belongs to.
+//! Decides which branch of a union (an alternative of `anyOf` or `oneOf`) a value belongs to.
 
 use super::walk::{Walk, WalkSummary};
 use crate::args::document::{Doc, Document};
@@ -19,11 +19,12 @@ const CHECK_BUDGET: usize = 300_000;
 /// A schema node, and the offset of a value in the text.
 type PlaceKey = (NodeId, usize);
 
-/// The state that all walks over one text share. Values are slices of this text, so the offset of a value identifies it.
+/// The state that all [`Walk`]s over one text share. A walk compares a value with the schema. Values are slices of this text, so the
+/// offset of a value identifies it.
 pub(crate) struct WalkState<'w> {
     pub(super) graph: &'w Graph,
     text: &'w str,
-    /// The offset of the arguments in `text`, or `None` if the walks start at an inner value.
+    /// The offset of the arguments in `text`, or `None` if only an inner value is compared.
     root: Option<usize>,
     /// Whether `uniqueItems` is ignored. This is so while the items of a list are compared, so that lists within lists do not multiply the
     /// work.
@@ -36,7 +37,7 @@ pub(crate) struct WalkState<'w> {
     checks: Cell<usize>,
     /// The current depth of the walks, in schema nodes.
     pub(super) depth: Cell<usize>,
-    /// Each value that passed the checks of a node, with that node.
+    /// The values that passed the checks (`NodeCheck`) of a node, each with the node.
     passed: RefCell<HashSet<PlaceKey, NameHash>>,
 }
 
@@ -77,7 +78,6 @@ impl Choice {
 }
 
 impl<'w> WalkState<'w> {
-    /// Creates the state. `root` is the arguments as a whole, or `None` if the walks start at any other value.
     pub(crate) fn new(
         graph: &'w Graph,
         text: &'w str,
@@ -98,7 +98,7 @@ impl<'w> WalkState<'w> {
         }
     }
 
-    /// Returns the state for walks over another text, with the remaining budgets and the current depth.
+    /// Returns the state for another text, for example a coerced value, with the remaining budgets and the current depth.
     pub(super) fn another<'x>(&'x self, text: &'x str) -> WalkState<'x> {
         let other = WalkState::new(self.graph, text, None, self.silent);
         other.suggestions.set(self.suggestions.get());
@@ -112,7 +112,8 @@ impl<'w> WalkState<'w> {
         self.checks.set(other.checks.get());
     }
 
-    /// Takes the cost of a check from the budget. Returns `false` if the budget is too small. Nested checks could multiply without it.
+    /// Takes the cost of a check (such as `not`) from the budget. Returns `false` if the budget is too small. Without a budget, nested
+    /// checks could multiply the work.
     pub(super) fn may_check(&self, raw: &str) -> bool {
         let left = self.checks.get().checked_sub(1 + raw.len() / 64);
         self.checks.set(left.unwrap_or(0));
@@ -178,8 +179,8 @@ impl<'w> WalkState<'w> {
 
     fn find(&self, branches: &[NodeId], exclusive: bool, doc: &Doc<'_>) -> Choice {
         let mut fitting: Option<(NodeId, WalkSummary)> = None;
-        // The distance is greater if a branch needs a wider coercion policy. In an exclusive union, reading `1.0` as an integer needs
-        // none, as in JSON Schema.
+        // The distance is greater if a branch needs a wider coercion policy. In an exclusive union (`oneOf`), reading `1.0` as an integer
+        // is not a coercion, as in JSON Schema.
         let distance = |found: &WalkSummary| match (exclusive, found) {
             (false, found) => u8::from(found.coerced),
             (true, WalkSummary { non_schema_coercion: false, .. }) => 0,
@@ -260,12 +261,12 @@ impl WalkState<'_> {
     }
 }
 
-/// Decides which branch of a union a value fits, and whether a value passes checks such as `not`. The results for nested values are kept,
-/// so that no value is walked twice.
+/// Decides which alternative of a union (`anyOf`) a value fits, and whether a value passes checks such as `not`. The results for nested
+/// values are kept, so that no value is walked twice.
 pub(crate) struct TextJudge<'t> {
     graph: &'t Graph,
     text: &'t str,
-    /// The state of an earlier walk over the text, if there was one.
+    /// The state of an earlier comparison of the text with the schema, if there was one.
     walked: Option<&'t WalkState<'t>>,
     known: RefCell<Option<Box<KnownValues>>>,
 }

@@ -239,7 +239,7 @@ impl<'t> SpellingReader<'t> {
         }
     }
 
-    /// Reads a value without quotes: a number or a word of JSON, a word of another language such as `True`, or a text.
+    /// Reads a value without quotes: a JSON number, `true`, `false` or `null`, a literal of another language such as `True`, or a text.
     fn bare(&mut self) -> Option<Value> {
         let rest = self.rest();
         let end = rest.find([',', '{', '}', '[', ']', '"', '\'', '\n', '(', ')']).unwrap_or(rest.len());

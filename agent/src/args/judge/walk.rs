@@ -224,8 +224,8 @@ impl<'w, 'o> Walk<'w, 'o> {
             && inspect(self.graph, id, inner, false).count == 0
     }
 
-    /// Returns the inner value of a needless wrapper such as `{"value": 3}`, if the inner value alone fits the node. Never unwraps null or
-    /// the arguments as a whole.
+    /// Returns the inner value of a needless wrapper such as `{"value": 3}`, if the inner value alone fits the schema. Never unwraps null
+    /// or the arguments as a whole.
     pub(super) fn stands_alone<'e>(
         &self,
         id: NodeId,

@@ -29,7 +29,7 @@ struct Parts {
 struct Group {
     keyword: &'static str,
     options: Vec<Value>,
-    /// Whether a value that fits several options is refused. The `oneOf` that schemars writes for an enum is not exclusive.
+    /// Whether a value that fits several of the `options` is refused. The `oneOf` that schemars writes for an enum is not exclusive.
     exclusive: bool,
 }
 
@@ -104,7 +104,8 @@ impl Compiler<'_> {
             let Some(whole) = self.resolved(part)? else { return Ok(None) };
             let Some(mut part) = self.parts(&whole, depth + 1)? else { return Ok(None) };
             if self.foreign && part.plain.shift_remove(CLOSING).is_some() {
-                // `unevaluatedProperties` applies only to its own part. A merge would change that, so the part becomes a check.
+                // `unevaluatedProperties` applies only to its own part. A merge would change that, so the part becomes a check: the value
+                // must also fit the part.
                 push_check(&mut part.plain, whole);
             }
             let Some(merged) = self.merged(&plain, &part.plain)? else { return Ok(None) };
@@ -132,7 +133,7 @@ impl Compiler<'_> {
             return Ok(Product { alternatives: vec![Value::Object(plain)], exclusive: false });
         }
         if groups.len() == 1 && !plain.keys().any(|k| restricts(k)) {
-            // The options are not merged, because they may contain recursive references.
+            // The alternatives are not merged, because they may contain recursive references.
             let Group { options, exclusive, .. } = groups.remove(0);
             return Ok(Product { alternatives: options, exclusive });
         }
@@ -142,8 +143,8 @@ impl Compiler<'_> {
         }
         let exclusive = groups.iter().position(|g| g.exclusive);
         let mut out = match exclusive {
-            // Exactly one option of this group must fit, so its options are not multiplied. Instead, each option also has to fit the other
-            // groups.
+            // Exactly one alternative of this group must fit, so its alternatives are not combined with those of the other groups.
+            // Instead, each alternative also has to fit the other groups.
             Some(at) => {
                 let chosen = groups.remove(at);
                 self.each(&plain, &chosen, &groups)?
@@ -195,7 +196,7 @@ impl Compiler<'_> {
                         self.error(keyword, format!("multiplies to more than {MAX_PRODUCT} alternatives"))
                     );
                 }
-                // Too many combinations to merge. Each schema gets a check instead: a value must also fit the group.
+                // There are too many combinations to merge. Each schema gets a check instead: a value must also fit the group.
                 for schema in &mut product {
                     push_check(schema, group.as_schema());
                 }

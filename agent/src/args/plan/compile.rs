@@ -46,8 +46,8 @@ pub(super) fn foreign(schema: &Value, options: PlanOptions) -> CompileResult<Gra
     }
     let keywords: BTreeSet<&str> = dropped.iter().map(|d| d.keyword).collect();
     graph.whole = Some(Whole::new(schema, &document, &Vec::from_iter(keywords))?);
-    // The validator checks the whole value, with the dropped keywords. Without these, several branches of a `oneOf` may fit, so no union
-    // is exclusive. A check such as `not` may refuse too much, so all checks are dropped if one of them lost a keyword.
+    // The validator checks the whole value, with the dropped keywords. Without these, several alternatives of a `oneOf` may fit, so no
+    // union is exclusive. A check such as `not` may refuse too much, so all checks are dropped if one of them lost a keyword.
     let in_checks = dropped.iter().any(|d| d.in_check);
     for node in &mut graph.nodes {
         match &mut node.kind {
@@ -151,7 +151,8 @@ pub(super) struct Compiler<'s> {
     pub(super) references: HashMap<(usize, Rules), NodeId>,
     /// The names of referenced schemas, by the schema's address in memory.
     pub(super) definitions: HashMap<usize, String>,
-    /// The compiled node for each placeholder. A reference to a schema that is still being compiled is a placeholder.
+    /// The placeholder nodes, each with the compiled node that replaces it. A recursive `$ref` leads to a placeholder, because its schema
+    /// is still being compiled.
     pub(super) slots: HashMap<NodeId, NodeId>,
     /// The descriptions of an enum's variants, one line each, by the node of the enum.
     pub(super) variant_docs: HashMap<NodeId, String>,

@@ -1,5 +1,5 @@
-//! The last steps of compiling a schema, after all nodes exist: placeholders are replaced, nodes get their flags, and schemas that cannot
-//! be used are refused.
+//! The last steps of compiling a schema, after all nodes exist: the placeholders of recursive references are replaced, nodes get their
+//! flags, and schemas that cannot be used are refused.
 
 use super::frequent::FrequentValues;
 use super::node::{NodeId, NodeKind, PlanNode};
@@ -24,7 +24,7 @@ pub(super) fn takes_objects(nodes: &[PlanNode], id: NodeId, depth: usize) -> boo
 }
 
 pub(super) fn settle(mut id: NodeId, slots: &HashMap<NodeId, NodeId>) -> NodeId {
-    // A placeholder may lead to another one. `MAX_CHAIN` ends a cycle.
+    // The placeholder of a reference may lead to another placeholder. `MAX_CHAIN` ends a cycle.
     for _ in 0..MAX_CHAIN {
         match slots.get(&id) {
             Some(next) if *next != id => id = *next,
@@ -41,7 +41,7 @@ pub(super) enum Chain {
     TooLong,
 }
 
-/// Marks every node that accepts null. Fails if alternatives within alternatives form a circle or nest too deeply.
+/// Marks every schema node that accepts null. Fails if alternatives (as of `anyOf`) within alternatives form a circle or nest too deeply.
 pub(super) fn mark_nulls(nodes: &mut [PlanNode]) -> Result<(), Chain> {
     #[derive(Clone, Copy, PartialEq)]
     enum VisitState {
@@ -137,7 +137,7 @@ pub(super) fn mark_frequent(nodes: &mut [PlanNode]) {
     }
 }
 
-/// Marks every node from which a secret parameter can be reached.
+/// Marks every schema node whose values may contain a secret parameter.
 pub(super) fn mark_secrets(nodes: &mut [PlanNode]) {
     let mut parents: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
     let mut open: Vec<usize> = Vec::new();

@@ -61,7 +61,7 @@ fn text_end(text: &[u8], at: usize, head: u64) -> usize {
     if first_byte(head) != b'"' {
         return 0;
     }
-    // Searches the seven bytes of `head` after the quote, and then up to two words of eight bytes.
+    // Searches the seven bytes of `head` after the quote, and then up to 16 more bytes, eight at a time.
     let (mut start, mut word) = (at + 1, head >> 8);
     let mut length = before_quote(word);
     if length == WORD {

@@ -13,7 +13,7 @@ pub(super) const ALSO: &str = "\0also";
 /// An internal keyword: names that only assertions such as `not` mention. They are not unknown keys.
 pub(super) const KNOWN: &str = "\0known";
 
-/// Keywords of older drafts that no current draft has. They are refused, because an author who uses them expects them to be checked.
+/// Keywords of older drafts that no current draft has. They are refused, because the author of the schema expects them to be checked.
 const REFUSED: [&str; 3] = ["disallow", "extends", "divisibleBy"];
 
 const NOTES: [&str; 4] = ["description", "default", "examples", "deprecated"];

@@ -71,7 +71,8 @@ pub struct Plan {
     graph: Arc<Graph>,
 }
 
-/// The content of a [`Plan`], shared by its clones: the nodes, options and schemas, and texts made from the nodes.
+/// The content of a [`Plan`], shared by its clones: the nodes of the compiled schema, the options, the schemas, and texts made from the
+/// nodes.
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<PlanNode>,
     pub(crate) notes: Vec<Notes>,
@@ -199,13 +200,13 @@ impl Plan {
     ///
     /// Some schema extensions are settings that the model does not see. On a property: `x-aliases` (a list of names), `x-coerce` (a
     /// [`CoercionPolicy`](super::CoercionPolicy) as text, such as `"exact"`) and `x-secret` (`true`). On a variant of an enum, `x-aliases`
-    /// lists other words for the variant, and `x-other` (`true`) marks the variant for all words that name no other variant. The derive of
-    /// `ToolArgs` writes `x-aliases` and `x-other` for serde's `alias` and `other`, and more extensions for internal use.
+    /// lists other names of the variant, and `x-other` (`true`) makes the variant accept all names that no other variant has. The derive
+    /// of `ToolArgs` writes `x-aliases` and `x-other` for serde's `alias` and `other`, and more extensions for internal use.
     ///
     /// # Errors
-    /// Returns [`SchemaError`] if the type is not an object, or if two of its fields or variants have the same name. Also returns it if the
-    /// schema is too large, has an invalid keyword or an assertion that cannot be checked, or has a 128-bit integer that serde would buffer,
-    /// as in an untagged enum.
+    /// Returns [`SchemaError`] if the type is not an object, or if two of its fields or variants have the same name. Also returns it if
+    /// the schema is too large, has an invalid keyword or an assertion that cannot be checked, or has a 128-bit integer that serde would
+    /// buffer, as in an untagged enum.
     pub fn for_type<T: JsonSchema + ?Sized>(name: &str, options: PlanOptions) -> Result<Plan, SchemaError> {
         Plan::of_type(name, schema_of::<T>(), options)
     }
@@ -388,7 +389,7 @@ impl Plan {
         &self.graph.options
     }
 
-    /// Returns whether an enum of the plan accepts every word, although the schema lists only some.
+    /// Returns whether an enum of the plan accepts every string, although the schema lists only some.
     #[cfg(feature = "testing")]
     pub(crate) fn takes_other_words(&self) -> bool {
         self.graph.nodes.iter().any(|node| match &node.kind {

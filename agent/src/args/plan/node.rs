@@ -334,7 +334,7 @@ pub(crate) struct Prop {
     pub(crate) secret: bool,
     /// Whether null is read as an absent key, because the property is optional and does not accept null.
     pub(crate) null_absent: bool,
-    /// The name of the Rust field. A check of the application may report the property by this name.
+    /// The name of the Rust field. A function of `#[arg(validate = …)]` may report the property by this name.
     pub(crate) field: Option<String>,
 }
 

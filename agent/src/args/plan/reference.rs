@@ -49,8 +49,8 @@ impl<'s> Compiler<'s> {
         }
     }
 
-    /// Returns the node of a definition, compiled once for each policy. A definition is identified by its address in memory, because
-    /// several spellings of a JSON Pointer lead to the same definition.
+    /// Returns the node of a definition, compiled once for each set of allowed coercions. A definition is identified by its address in
+    /// memory, because several spellings of a JSON Pointer lead to the same definition.
     fn shared(&mut self, reference: &str, target: &'s Value) -> CompileResult<NodeId> {
         let key = (std::ptr::from_ref(target).addr(), self.rules);
         if let Some(id) = self.references.get(&key) {

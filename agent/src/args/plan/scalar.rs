@@ -212,7 +212,8 @@ impl Compiler<'_> {
         Ok(self.set(kept))
     }
 
-    /// Compiles a schema that only tests the members of an `enum`. In the graph, an unused node takes its place.
+    /// Compiles a schema that only tests the members of an `enum`. The graph keeps an unused node, `NodeKind::Never`, instead of the
+    /// result.
     fn detached(&mut self, name: &str, map: &SchemaMap) -> CompileResult<NodeKind> {
         let id = self.typed(name, map)?;
         Ok(std::mem::replace(&mut self.nodes[id.0 as usize].kind, NodeKind::Never))

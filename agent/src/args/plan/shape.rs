@@ -55,7 +55,8 @@ impl Graph {
         }
     }
 
-    /// Returns whether `{key: …}` may be an unneeded wrapper around a value of the node. The node itself must not accept the key.
+    /// Returns whether `{key: …}` may be an unneeded wrapper around a value that the schema node accepts. The node itself must not accept
+    /// the key.
     pub(crate) fn takes_alone(&self, id: NodeId, key: &str) -> bool {
         match self.kind(self.non_null(id)) {
             NodeKind::Any | NodeKind::Never | NodeKind::Null | NodeKind::External(_) => false,
@@ -81,7 +82,7 @@ impl Graph {
         }
     }
 
-    /// Returns the key if it is also a value of the node: a member of an `enum`, or a unit variant.
+    /// Returns the key if the schema node also accepts the key as a value: as a member of an `enum`, or as a unit variant.
     pub(crate) fn word<'k>(&self, id: NodeId, key: &'k str) -> Option<&'k str> {
         let is_word = match self.kind(self.unchecked(id)) {
             NodeKind::Enum(words) => words.names().any(|word| word == key),
@@ -110,7 +111,7 @@ impl Graph {
         }
     }
 
-    /// Returns the node for the value of a key. Returns `None` if the key is not accepted, or if the node has several alternatives.
+    /// Returns the schema node for the value of a key. Returns `None` if the key is not accepted, or if `id` has several alternatives.
     pub(crate) fn below(&self, id: NodeId, key: &str) -> Option<NodeId> {
         match self.kind(self.non_null(id)) {
             NodeKind::Object(object) => object.child(key, 0).map(Child::node),

@@ -1,4 +1,4 @@
-//! Compares names with JSON text by words of eight bytes.
+//! Compares names with JSON text, eight bytes at a time.
 #![expect(clippy::inline_always, reason = "a few instructions")]
 
 use serde_json::Value;
@@ -98,7 +98,7 @@ pub(crate) fn byte_of(word: u64, index: usize) -> u8 {
     first_byte(word >> (8 * index))
 }
 
-/// Returns the number that the first digits of a word spell. `count` is from 1 to 8.
+/// Returns the number whose digits are the first `count` bytes of `word`. `count` is from 1 to 8.
 #[inline(always)]
 pub(crate) fn number_of(word: u64, count: usize) -> u64 {
     // Missing digits become zeros before the first digit. Each step joins neighboring numbers to numbers of two, four and eight digits.
@@ -171,7 +171,7 @@ pub(crate) fn leading_digits(word: u64) -> usize {
     before_mark((word.wrapping_add(ABOVE_NINE) | word) & HIGH)
 }
 
-/// Returns the number of bytes at the start of a word that can belong to a number without an exponent: digits, `-` and `.`. Also counts
+/// Returns the number of bytes at the start of `word` that can belong to a number without an exponent: digits, `-` and `.`. Also counts
 /// `/`, which JSON never has in or after a number.
 #[inline(always)]
 pub(crate) fn leading_number(word: u64) -> usize {

@@ -235,7 +235,8 @@ fn object(value: &Value) -> &SchemaMap {
     value.as_object().unwrap_or(&EMPTY)
 }
 
-/// Returns the words of `set` with their aliases, without the variant `#[serde(other)]`, which accepts any string.
+/// Returns the strings of `set` with their aliases. The name of the variant `#[serde(other)]` is left out, and the result then accepts any
+/// string.
 fn spelled(alternatives: &[SchemaMap], set: Vec<String>) -> Words {
     let is_open = alternatives.iter().any(is_other);
     let hidden: HashSet<String> =

@@ -1,4 +1,4 @@
-//! The nodes below a node: its children, its alternatives, and the alternative that describes a given value.
+//! The schema nodes below a schema node: its children, its alternatives, and the alternative that describes a given value.
 
 use super::frequent::FrequentValues;
 use super::node::{AdditionalProperties, NodeCheck, NodeId, NodeKind, PlanNode};
@@ -114,8 +114,8 @@ impl NodeKind {
 }
 
 impl PlanNode {
-    /// Returns the node inside this node that describes a value. For a tagged enum, this is the variant whose tag `text_of` reads. Returns
-    /// `None` for a union, or if there is no such node.
+    /// Returns the node inside this node that describes a value. For a tagged enum, this is the variant that the value's tag names.
+    /// `text_of` returns the text under a key of the value. Returns `None` for a union, or if there is no such node.
     pub(crate) fn referred<'v>(&self, text_of: impl FnOnce(&str) -> Option<Cow<'v, str>>) -> Option<NodeId> {
         match &self.kind {
             NodeKind::Tagged { tag, variants, names } => {

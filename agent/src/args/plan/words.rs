@@ -7,12 +7,13 @@ use crate::args::policy::Rules;
 use crate::args::text::fold;
 use std::{collections::HashMap, collections::HashSet, sync::OnceLock};
 
-/// An index of words by their spelling without case and separators. The index is built when it is first needed.
+/// An index of strings by their spelling without case and separators. The index is built when it is first needed.
 #[derive(Debug, Default)]
 pub(crate) struct Folds(OnceLock<HashMap<String, Option<usize>>>);
 
 impl Folds {
-    /// Returns the index of the only word whose folded spelling is `folded`. `spellings` must be the same in every call.
+    /// Returns the index of the only string whose folded spelling is `folded`. `spellings` must be the same in every call, because only
+    /// the first call reads them.
     pub(crate) fn find<'a>(
         &self,
         spellings: impl Iterator<Item = (&'a str, usize)>,
@@ -34,19 +35,19 @@ impl Folds {
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     own: Vec<String>,
-    /// Each word as JSON text, in quotes. A word that a model writes with unusual escapes does not match.
+    /// Each string of `own` as JSON text, in quotes. A string that a model writes with unusual escapes, such as `\u0061`, does not match.
     tokens: Box<[NameToken]>,
-    /// Other spellings, which models do not see, each with the index of its word.
+    /// Other spellings, which models do not see, each with the index of its string in `own`.
     aliases: Vec<(String, usize)>,
     open: bool,
     folds: Folds,
 }
 
-/// The word that a text matches. If no word matches and the set is open, the text itself.
+/// The string of a set that a text matches. If no string matches and the set accepts any string, the text itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PickedWord<'a> {
     pub(crate) word: &'a str,
-    /// Whether the word was found only by a coercion, which ignores case and separators.
+    /// Whether the text matches only if case and separators are ignored.
     pub(crate) is_coerced: bool,
 }
 
@@ -58,7 +59,6 @@ impl Words {
         Words { own: words, tokens, ..Words::default() }
     }
 
-    /// Adds pairs of a word and its alias. A word that is not in the set is ignored.
     pub(super) fn with_aliases<'a>(mut self, aliases: impl IntoIterator<Item = (&'a str, &'a str)>) -> Words {
         for (word, alias) in aliases {
             if let Some(of) = self.own.iter().position(|own| own == word) {
@@ -85,16 +85,16 @@ impl Words {
         self.open
     }
 
-    /// Returns the end of the word that starts at `at` in a JSON text, or `None` if the set does not contain the word. Aliases and words
-    /// with unusual escapes are not found.
+    /// Returns the end of the string that starts at `at` in a JSON text, or `None` if the set does not contain the string. Aliases and
+    /// strings with unusual escapes are not found.
     #[inline]
     pub(crate) fn end(&self, text: &[u8], at: usize) -> Option<usize> {
         let head = word_at(text, at);
         self.tokens.iter().find_map(|token| token.end_after(head, text, at))
     }
 
-    /// Returns the word whose name or alias is `text`. With `FOLD_ENUM`, case and separators are ignored, unless several words then match.
-    /// An open set accepts any other text.
+    /// Returns the string of the set that is `text` or has the alias `text`. With `FOLD_ENUM`, case and separators are ignored, unless
+    /// several strings then match. An open set accepts any other text.
     #[inline]
     pub(crate) fn pick<'a>(&'a self, text: &'a str, rules: Rules) -> Option<PickedWord<'a>> {
         let exact = |word| Some(PickedWord { word, is_coerced: false });
@@ -137,8 +137,8 @@ pub(crate) struct VariantNames {
 #[derive(Debug)]
 pub(crate) struct FirstTag {
     pub(crate) key: NameToken,
-    /// The name, the node and the position of the tag property of each variant that is an object. A variant whose tag refuses the name is
-    /// left out.
+    /// Each variant that is an object: its name, its schema node, and the index of its tag property. A variant whose tag property does not
+    /// accept the name is left out.
     pub(crate) variants: Box<[(NameToken, NodeId, usize)]>,
 }
 
@@ -153,7 +153,8 @@ impl VariantNames {
         self.other.is_some()
     }
 
-    /// Returns whether every variant is an object without further checks, so that its entries can be read as soon as the tag is known.
+    /// Returns whether every variant is an object without checks such as `not`, so that its entries can be read as soon as the tag is
+    /// known.
     #[inline]
     pub(crate) fn are_objects(&self, variants: &[(String, NodeId)], graph: &Graph) -> bool {
         let is_object = |node: NodeId| matches!(graph.kind(node), NodeKind::Object(_));

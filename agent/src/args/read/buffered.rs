@@ -1,5 +1,5 @@
-//! Values whose whole text is needed before they are read: for example, to find a tag, to choose the branch of a union, or to search for
-//! repeated items. Their text is kept and read a second time.
+//! Values whose whole text is needed before they are read: for example, to find a tag, to choose an alternative of a union, or to search
+//! for repeated items. Their text is kept and read a second time.
 
 use super::context::{nested, refused};
 use super::scalar::Scalar;

@@ -12,7 +12,8 @@ use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
-    /// Reads a scalar. If a float loses digits, a number node records this, and an integer or text node refuses it.
+    /// Reads a scalar. A number that loses digits as a float is recorded if the schema accepts any number, and is refused if the schema
+    /// demands an integer or a text.
     #[cold]
     pub(super) fn carefully(self, hint: Hint) -> Result<Scalar<'de>, D::Error> {
         let PlanDe { de, at } = self;

@@ -74,8 +74,8 @@ impl ValueAgain<'_, '_> {
     }
 }
 
-/// Follows unions to the branch that fits a value, until `is_found` accepts the node. The caller reads the returned text again, and then
-/// calls `ValueAgain::end`.
+/// Descends from a union to the alternative that fits a value, until `is_found` accepts the schema node. The caller reads the returned
+/// text again, and then calls `ValueAgain::end`.
 #[inline(never)]
 fn ahead_to<'de, 'c, D: Deserializer<'de>>(
     PlanDe { de, at }: PlanDe<'c, D>,

@@ -116,9 +116,10 @@ impl<'c> ValuePosition<'c> {
     }
 }
 
-/// Examines a whole value ahead of the reader, for example to choose the branch of a union. `value` must be a slice of the reader's text.
+/// Examines a whole value before it is read, for example to choose an alternative of a union. `value` must be a slice of the text being
+/// read.
 pub(crate) trait ValueJudge {
-    /// Returns the branch of a union that fits the value, or `None` if none does. `is_root` is true for the arguments as a whole. If
+    /// Returns the alternative of a union that fits the value, or `None` if none does. `is_root` is true for the arguments as a whole. If
     /// `is_silent` is true, `uniqueItems` is ignored.
     fn branch(&self, union: &PlanNode, value: &str, is_root: bool, is_silent: bool) -> Option<NodeId>;
 
@@ -133,7 +134,7 @@ enum Purpose {
     Digits,
     /// Reading arguments without any check, because `exact::fit` has found that they fit the schema as they are.
     Exact,
-    /// Coerces values, but records nothing, runs no checks, and ignores `uniqueItems`.
+    /// Coerces values, but records nothing, ignores checks such as `not`, and ignores `uniqueItems`.
     Silent,
     /// Like `Silent`, for coerced arguments. Every policy then accepts the string `"42"` as an integer, because coerced integers beyond 64
     /// bits are strings.
@@ -218,7 +219,8 @@ impl<'c> Context<'c> {
         self.again.replace(self.again.get() + steps)
     }
 
-    /// Returns the root node of the schema. Arguments that fit exactly are read without the schema, so their node accepts any value.
+    /// Returns the root node of the schema. Arguments that fit exactly are read without the schema, so the returned node then accepts any
+    /// value.
     pub(crate) fn root(&self) -> &'c PlanNode {
         self.graph.node(if self.purpose == Purpose::Exact { self.graph.any } else { self.graph.root })
     }

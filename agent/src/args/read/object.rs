@@ -394,8 +394,8 @@ impl<'de> Visitor<'de> for KeyText {
     }
 }
 
-/// A key that is read as a field name or as the key type of a map: a text, an integer, a boolean, an enum, or a
-/// newtype or option of these.
+/// A key that is read as a field name or as the key type of a map: a text, an integer, a boolean, an enum, or a newtype or `Option` of
+/// these.
 struct ObjectKey<'k, 'de, E> {
     text: &'k str,
     borrowed: Option<&'de str>,

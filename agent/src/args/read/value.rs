@@ -220,7 +220,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
                 de.deserialize_option(OptionVisitor { visitor, at })
             }
             // Each null that stands for an absent key was removed earlier. Any other null is read as a value of the type inside the
-            // option.
+            // `Option`.
             _ => visitor.visit_some(PlanDe { de, at }),
         }
     }

@@ -43,7 +43,7 @@ fn below<'d, 't>(doc: &'d Doc<'t>, key: &str) -> Option<&'d Doc<'t>> {
     }
 }
 
-/// Returns the value at a path, with its schema node. `chosen` selects the branch of a union.
+/// Returns the value at a path, with its schema node. `chosen` selects an alternative of a union.
 pub(super) fn place_at<'g, 'd, 't>(
     graph: &'g Graph,
     root: &'d Doc<'t>,
@@ -70,7 +70,7 @@ pub(super) fn place_at<'g, 'd, 't>(
     Some(place)
 }
 
-/// Returns the node that defines a value's keys or items. `chosen` selects the branch of a union.
+/// Returns the schema node that defines a value's keys or items. `chosen` selects an alternative of a union.
 pub(super) fn entered(
     graph: &Graph,
     node: NodeId,

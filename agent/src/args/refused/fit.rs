@@ -69,7 +69,7 @@ impl TextFitter<'_> {
         }
     }
 
-    /// Returns whether only the entries or items have to be tested, because the node has no rule about the whole value, such as
+    /// Returns whether only the entries or items have to be tested, because the schema has no rule about the whole value, such as
     /// `uniqueItems`.
     fn is_its_parts(&self, node: NodeId) -> bool {
         match self.graph.kind(node) {

@@ -29,7 +29,8 @@ pub(crate) fn secret_samples(plan: &super::Plan) -> Vec<String> {
     sample::with_secrets(plan.graph())
 }
 
-/// A function that reads arguments again as their type. It drops the value, because only the error and the findings of checks are needed.
+/// A function that reads arguments again as their type. It drops the value, because only the error and the findings of
+/// `#[arg(validate = …)]` are needed.
 pub(super) type Reread<'a> = &'a dyn Fn(&Context<'_>, &str) -> Result<(), serde_json::Error>;
 
 /// The budget for all readings of one refused call: `READS` times the length of the sent text, and [`MORE_BYTES`] bytes more.
@@ -40,8 +41,8 @@ const MAX_LEAVES: usize = 64;
 /// Maximum number of other strings in the call, and of earlier items in a list, that are tried in place of a refused value.
 const MAX_NEAR: usize = 12;
 
-/// Adds the issues that types and checks find, in the order of the schema. Returns `None` if every value was checked, or else a path:
-/// values after it may be unchecked. The path is empty if it is not known.
+/// Adds the issues that `Deserialize` impls and `#[arg(validate = …)]` find, in the order of the schema. Returns `None` if every value was
+/// checked, or else a path: values after it may be unchecked. The path is empty if it is not known.
 #[cold]
 pub(super) fn add_refusals(
     graph: &Graph,
@@ -203,7 +204,8 @@ impl Search<'_, '_> {
         let end = if text == self.sent.raw {
             read()
         } else {
-            // A check or type may panic at a value that was not sent. Such a panic ends only the search, not the call.
+            // A `Deserialize` impl or a validation function may panic at a value that was not sent. Such a panic ends only the search, not
+            // the call.
             let Ok(end) = catch_unwind(AssertUnwindSafe(read)) else {
                 self.unchecked.get_or_insert_default();
                 return None;

@@ -248,7 +248,7 @@ impl Correction<'_> {
         (is_taken && self.is_taken(id, inner, false)).then(|| canonical(inner).into_owned())
     }
 
-    /// Returns the word that was sent as the only key of an object, with `{}`, null or true as the value. For example, returns
+    /// Returns the enum value that was sent as the only key of an object, with `{}`, null or true as the value. For example, returns
     /// `"Newest"` for `{"Newest": {}}`.
     fn word_as_key(&self, id: NodeId, doc: &Doc<'_>) -> Option<String> {
         let (key, inner) = only_entry(doc)?;

@@ -16,11 +16,11 @@ const MAX_DECODED: usize = 4;
 /// Arguments without their outermost wrapper.
 pub(super) struct Unwrapped {
     pub(super) call: Value,
-    /// The pointer from the wrapper to the inner arguments.
+    /// The JSON pointer from the wrapper to the inner arguments.
     at: String,
     /// Whether the inner arguments were JSON in a text.
     is_text: bool,
-    /// The keys inside the wrapper. `call` may also have keys from outside.
+    /// The keys of the inner arguments. `call` may also have parameters that were next to the inner arguments.
     keys: Vec<String>,
 }
 
@@ -83,7 +83,7 @@ fn around_entries(graph: &Graph, tool: &str, entries: &Map<String, Value>) -> Op
     Some(Unwrapped { call: call.into(), at: at + below, is_text, keys })
 }
 
-/// Returns the object in `value`, and its pointer. `value` is an object, JSON text, a list with one wrapper, or a list of names and
+/// Returns the object in `value`, and its JSON pointer. `value` is an object, JSON text, a list with one wrapper, or a list of names and
 /// values.
 fn content(graph: &Graph, tool: &str, value: &Value) -> Option<(Value, &'static str)> {
     match value {

@@ -167,7 +167,7 @@ impl<'a> ArgumentPath<'a> {
         })
     }
 
-    /// Returns the number of segments: 0 for the arguments as a whole, 1 for a top-level parameter.
+    /// Returns the number of keys and indices in the path: 0 for the arguments as a whole, 1 for a top-level parameter.
     pub fn depth(self) -> usize {
         self.frames.len()
     }

@@ -31,9 +31,9 @@ pub(crate) fn read_literally(json: &str) -> Value {
 /// rules of [`Plan::parse`] and its coercion policy. An unknown or repeated key is reported as soon as it is read. The caller can then stop
 /// the model or show the mistake.
 ///
-/// A parameter that the stream refuses is also refused by [`Plan::parse`]. Only [`Plan::parse`] finds missing parameters, a wrong number of
-/// entries, arguments that are not an object, and values that a type or a check refuses. If the root of the plan is an enum, the stream
-/// checks no parameter.
+/// A parameter that the stream refuses is also refused by [`Plan::parse`]. Only [`Plan::parse`] finds missing parameters, a wrong number
+/// of entries, arguments that are not an object, and values that a `Deserialize` impl or a function of `#[arg(validate = …)]` refuses. If
+/// the root of the plan is an enum, the stream checks no parameter.
 ///
 /// The events are for display. The call itself is made from the complete text, by [`Plan::parse`]. Text that was cut short never becomes a
 /// call.

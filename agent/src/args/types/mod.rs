@@ -20,11 +20,11 @@ trait ParsedText: Sized {
     type Error: Display;
 
     fn from_text(text: &str) -> Result<Self, Self::Error>;
-    /// Returns a placeholder for a wrong text, with which parsing continues in search of further mistakes.
+    /// Returns the value that replaces a wrong text, so that parsing continues and finds further mistakes.
     fn nothing() -> Self;
 }
 
-/// Parses a value from a text. A wrong text becomes a placeholder, so that all mistakes are found.
+/// Parses a value from a text. A wrong text becomes [`ParsedText::nothing`], so that all mistakes are found.
 fn read<'de, T: ParsedText, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_newtype_struct(CHECKED, TextVisitor { certain: false, type_: PhantomData })
 }

@@ -19,8 +19,8 @@ use crate::runtime::Decision;
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::question::{Question, QuestionInput};
 
-/// A client that starts runs through the ingress of the engine, and controls them by their names, wherever they were started. Clones share
-/// their connections.
+/// A client that starts runs through the ingress (the address for requests) of the durable execution engine, and controls them by their
+/// names, wherever they were started. Clones share their connections.
 ///
 /// ```no_run
 /// use agent::durable::{DurableClient, PendingAsk};
@@ -54,7 +54,7 @@ pub struct DurableClient {
 }
 
 impl DurableClient {
-    /// Creates a client for the engine whose ingress has this address, by default `http://127.0.0.1:8080`.
+    /// Creates a client for the engine (Restate) whose ingress has this address. The default of Restate is `http://127.0.0.1:8080`.
     ///
     /// # Errors
     /// Returns an error if the address is not an HTTP URL.
@@ -65,7 +65,7 @@ impl DurableClient {
     /// Starts a run, or finds the existing run with this name. The run does not depend on this process.
     ///
     /// # Errors
-    /// Returns an error if the engine cannot be reached, or refuses the request.
+    /// Returns an error if the engine (Restate) cannot be reached, or refuses the request.
     pub async fn start(
         &self,
         run: impl Into<String>,
@@ -74,7 +74,7 @@ impl DurableClient {
         self.start_request(&RunRequest::new(run, prompt)).await
     }
 
-    /// Like [`start`](Self::start), with all options of a request.
+    /// Like [`start`](Self::start), with all fields of a request.
     ///
     /// ```no_run
     /// use agent::durable::{DurableClient, RunRequest};
@@ -96,7 +96,8 @@ impl DurableClient {
     /// Sends a message for the next turn. An accepted message is delivered, unless the run fails, is cancelled or reaches a limit first.
     ///
     /// # Errors
-    /// Returns an error if the run is over, if its inbox is full, or if the engine cannot be reached or refuses the request.
+    /// Returns an error if the run is over, if too many messages wait for the run, or if the engine (Restate) cannot be reached or refuses
+    /// the request.
     pub async fn steer(&self, run: &str, message: impl Into<UserMessage>) -> Result<(), DurableClientError> {
         self.push(run, Queue::Steering, message.into()).await
     }
@@ -128,7 +129,7 @@ impl DurableClient {
         handler: &str,
         body: Value,
     ) -> Result<T, DurableClientError> {
-        // The key is unique. If a proxy sends the request twice, the engine handles it once.
+        // The idempotency key is unique. If a proxy sends the request twice, the engine handles it once.
         let key = crate::runtime::new_id("ask");
         self.http.post(&[AGENT, run, handler], Some(&key), &body).await
     }
@@ -139,7 +140,7 @@ impl DurableClient {
     /// its conversation has a result. A run that has not begun ends after its first step.
     ///
     /// # Errors
-    /// Returns an error if the engine cannot be reached, or refuses the request.
+    /// Returns an error if the engine (Restate) cannot be reached, or refuses the request.
     pub async fn cancel(&self, run: &str, reason: &str) -> Result<bool, DurableClientError> {
         self.request(run, "cancel", json!({"reason": reason})).await
     }
@@ -148,7 +149,7 @@ impl DurableClient {
     /// depth.
     ///
     /// # Errors
-    /// Returns an error if the engine cannot be reached, or refuses the request.
+    /// Returns an error if the engine (Restate) cannot be reached, or refuses the request.
     pub async fn pending(&self, run: &str) -> Result<Vec<PendingAsk>, DurableClientError> {
         self.http.post(&[AGENT, run, "pending"], None, &()).await
     }
@@ -156,7 +157,7 @@ impl DurableClient {
     /// Decides on a call of the run, or of a sub-agent's run below it. The first decision counts, and [`Decision::Later`] denies the call.
     ///
     /// # Errors
-    /// Returns an error if no such run waits for the decision, or if the engine cannot be reached or refuses the request.
+    /// Returns an error if no such run waits for the decision, or if the engine (Restate) cannot be reached or refuses the request.
     pub async fn decide(
         &self,
         run: &str,
@@ -182,7 +183,7 @@ impl DurableClient {
         self.send_answer(run, &question.request_id, json!(input)).await
     }
 
-    /// Delivers the result of a deferred call, by the handle that its tool returned.
+    /// Delivers the result of a deferred call. `handle` is the id that its tool returned.
     ///
     /// # Errors
     /// Returns the errors of [`decide`](Self::decide).
@@ -203,8 +204,8 @@ impl DurableClient {
     /// Waits for the end of the run without a time limit, and returns its outcome.
     ///
     /// # Errors
-    /// Returns an error if the run does not exist or was killed, if the outcome cannot be read, or if the engine could not be reached for
-    /// two minutes. An error of the connection does not end the run.
+    /// Returns an error if the run does not exist or was killed, if the outcome cannot be read, or if the engine (Restate) could not be
+    /// reached for two minutes. An error of the connection does not end the run.
     pub async fn outcome(&self, run: &str) -> Result<Outcome, DurableClientError> {
         let path = ["restate", "workflow", AGENT, run, "attach"];
         let mut pause = Duration::from_millis(200);

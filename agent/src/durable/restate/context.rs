@@ -1,4 +1,4 @@
-//! The journals of a run and of a call, which the engine keeps. The context of a Restate invocation gives access to them.
+//! The journals (recorded steps) of a run and of a call, which Restate keeps. The context of a Restate invocation gives access to them.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Deref;
@@ -68,7 +68,7 @@ type EngineFuture<'c, T> = Pin<Box<dyn DurableFuture<Output = Result<T, Terminal
 
 type Waiting<'c, T> = DurableFuturesUnordered<EngineFuture<'c, FirstReady<T>>>;
 
-/// The receiver of a run's notices.
+/// The receiver of a run's notices (of messages or cancellation).
 ///
 /// When a step ends, the notices are ready that the engine recorded earlier, and the same notices are ready in each replay. Therefore a
 /// race between `notice` and `always_ready` tells whether there is a notice: the race never waits, and has the same winner in each replay.
@@ -103,7 +103,7 @@ impl<F> Future for UnmovedFuture<'_, F> {
 }
 
 impl<'c> NoticeReceiver<'c> {
-    /// Returns whether the current slot holds a notice, without waiting.
+    /// Returns whether a notice is in the current [`NoticeSlot`], without waiting.
     async fn is_filled(&mut self) -> Result<bool, TerminalError> {
         Ok(restate_sdk::select! {
             () = UnmovedFuture(&mut self.notice) => true,
@@ -120,7 +120,7 @@ impl<'c> NoticeReceiver<'c> {
         Ok(())
     }
 
-    /// Waits for the notice in the current slot. Returns true if the run itself closed the slot.
+    /// Waits for the next notice. Returns true if it is [`NoticeKind::Closed`], which the run itself sends.
     async fn receive_next(&mut self, context: &'c WorkflowContext<'c>) -> Result<bool, TerminalError> {
         let notice = (&mut self.notice).await?;
         match notice.kind {
@@ -399,7 +399,7 @@ impl RunJournal for RunInvocation<'_> {
             let Some(mut receiver) = self.receiver().take() else { return Ok(ReceivedNotices::default()) };
             let result = receiver.receive(self.context).await;
             let notices = result.map(|()| std::mem::take(&mut receiver.received));
-            // The receiver is put back even after an error, because the run needs it to close the slot at its end.
+            // The receiver is put back even after an error, because the run needs it to refuse further notices at its end.
             *self.receiver() = Some(receiver);
             notices.map_err(step_error)
         })
@@ -569,7 +569,7 @@ impl RunJournal for RunInvocation<'_> {
     }
 }
 
-/// The status of invocations that the engine cancelled.
+/// The error code of invocations that Restate cancelled.
 const CANCELLED: u16 = 409;
 
 /// Converts a permanent error of the engine. After a temporary error, the SDK ends the invocation and the engine retries it.

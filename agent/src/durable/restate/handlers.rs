@@ -1,4 +1,4 @@
-//! The handlers that the engine calls.
+//! The handlers that Restate calls.
 
 use std::sync::Arc;
 
@@ -169,7 +169,7 @@ impl AgentHandlers {
         if below.is_some() {
             return Ok(Json(false));
         }
-        // The handle of a tool does not name a run, so the children are tried one after the other.
+        // A handle that a tool returned does not name a run, so the runs of sub-agents are tried one after the other.
         let children = context.request(inbox(own, "pending"), Json(())).call();
         let Json((_, children)): Json<(Vec<PendingAsk>, Vec<String>)> = children.await?;
         for child in children {
@@ -183,7 +183,7 @@ impl AgentHandlers {
         Ok(Json(false))
     }
 
-    /// Puts a notice into a slot of the run. Returns false if the run closed the slot first, because the run is over.
+    /// Resolves the numbered promise of the run with a [`Notice`]. Returns false if the run is over, and has resolved the promise itself.
     #[handler(name = "tell")]
     async fn notify(
         &self,
@@ -222,15 +222,15 @@ impl ToolHandlers {
     }
 }
 
-/// The handlers of the virtual object that holds the inbox of a run. The inbox is created by its first change, and is cleared at the end of
-/// the run.
+/// The handlers of the Restate virtual object that stores the inbox of a run. The inbox is created by its first change, and is cleared at
+/// the end of the run.
 pub(super) struct InboxHandlers;
 
 pub(super) fn inbox(run: &str, handler: &str) -> RequestTarget {
     RequestTarget::object(INBOX, run, handler)
 }
 
-/// The key under which the engine stores an inbox.
+/// The key under which Restate stores an inbox.
 const STATE: &str = "inbox";
 
 async fn update<T>(

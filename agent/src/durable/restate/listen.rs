@@ -1,4 +1,4 @@
-//! The TCP listener for connections of the engine. The SDK's own listener has no limits, and stops accepting connections after the first
+//! The TCP listener for connections of Restate. The SDK's own listener has no limits, and stops accepting connections after the first
 //! error of the operating system.
 
 use std::time::Duration;

@@ -32,7 +32,7 @@ pub(super) const AGENT: &str = "Agent";
 /// The name of the service that runs concurrent calls, each in its own invocation.
 const TOOLS: &str = "ToolRunner";
 
-/// The name of the virtual object that holds inboxes. The key is the name of a run, so each run has its own inbox.
+/// The name of the Restate virtual object for inboxes. Its key is the name of a run, so each run has its own inbox.
 const INBOX: &str = "Inbox";
 
 /// Time for the engine and the network, by which each timeout exceeds the longest step.

@@ -1,8 +1,8 @@
-//! Notices to a run, in numbered slots that are filled once.
+//! Notices to a run (about messages or a cancellation), in numbered slots that are filled once.
 //!
-//! A slot is a promise of the run's workflow, and the engine accepts only its first value. The inbox fills the slots in order with notices,
-//! and the run itself fills the next slot at its end. So either a notice reaches the run, or its sender learns that the run is over.
-//! Without a notice, the run does not ask its inbox for messages.
+//! A slot is a Restate promise of the run's workflow, and the engine accepts only its first value. The inbox fills the slots in order with
+//! notices, and the run itself fills the next slot at its end. So either a notice reaches the run, or its sender learns that the run is
+//! over. Without a notice, the run does not ask its inbox for messages.
 
 use std::sync::{Arc, OnceLock};
 

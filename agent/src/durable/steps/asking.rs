@@ -1,4 +1,4 @@
-//! Requests to the model, as steps of the journal.
+//! Requests to the model, as recorded steps of a durable run.
 
 use std::fmt;
 use std::sync::Arc;

@@ -82,7 +82,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(())
     }
 
-    /// Runs a single call in the run's journal, and several calls concurrently in journals of their own.
+    /// Runs calls. A single call is a step of the run's journal; several calls run concurrently, each with its own journal.
     async fn call_tools(
         &mut self,
         calls: &[(StepKey, Arc<ToolCall>)],

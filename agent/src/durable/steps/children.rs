@@ -1,4 +1,4 @@
-//! Calls of assistants. Each call is a run of its own on the engine, which the calling run starts and waits for.
+//! Calls of assistants that are tools. Each call is a run of its own on the engine, which the calling run starts and waits for.
 
 use std::sync::Arc;
 

@@ -171,9 +171,10 @@ impl ClientConfig {
     }
 
     /// Sets the first half of the names that models see, `NAME__TOOL`. By default, the name is derived from the name that the server
-    /// reports: in lower case, without the scope, and with at most 24 characters. The words `mcp`, `server` and `servers` are left out,
-    /// unless there are no other words. For example, `example-servers/sequential-thinking-server` becomes `sequential_thinking`. If the
-    /// server reports no name, its URL or program is the name. If two servers receive the same name, set the name of one of them.
+    /// reports: in lower case, without the scope of the package, and with at most 24 characters. The words `mcp`, `server` and `servers`
+    /// are left out, unless there are no other words. For example, `example-servers/sequential-thinking-server` becomes
+    /// `sequential_thinking`. If the server reports no name, its URL or program is the name. If two servers receive the same name, set the
+    /// name of one of them.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
@@ -313,8 +314,8 @@ impl ClientConfig {
         self
     }
 
-    /// Changes control characters and marks of chat templates in every result of the server, so that they have no effect; see
-    /// [`ToolOptions::neutralize`](crate::tool::ToolOptions::neutralize).
+    /// Changes control characters and delimiters of chat templates, such as `<|im_start|>`, in every result of the server, so that they
+    /// have no effect; see [`ToolOptions::neutralize`](crate::tool::ToolOptions::neutralize).
     pub fn neutralize(mut self) -> Self {
         self.neutralizes = true;
         self

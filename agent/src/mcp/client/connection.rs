@@ -210,8 +210,8 @@ async fn over_http(
         .connect_timeout(limit)
         .read_timeout(config.limits.longest_call)
         .redirect(same_origin(&url))
-        // Connections are not reused: if a body was not read to its end, the next request on its connection can wait for TCP
-        // acknowledgments.
+        // Connections are not reused: if the body of a response was not read to its end, the next request on its connection can wait for
+        // TCP acknowledgments.
         .pool_max_idle_per_host(0);
     if endpoint.public_only {
         let host = url.host_str().ok_or_else(|| unusable("the URL has no host"))?;

@@ -41,7 +41,7 @@ impl ConfigSecrets {
                         secrets.add_named(&name, &arg);
                     }
                     secrets.add_argument(&arg);
-                    // An option may be the name of the next argument, as in `--token t0k`.
+                    // A command-line option may be the name of the next argument, as in `--token t0k`.
                     name = if arg.starts_with('-') { arg } else { String::new() };
                 }
             }

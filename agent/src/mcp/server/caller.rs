@@ -65,7 +65,7 @@ impl Caller {
         caller
     }
 
-    /// Adds a scope.
+    /// Adds an OAuth scope.
     pub fn with_scope(mut self, scope: impl Into<String>) -> Self {
         Arc::make_mut(&mut self.inner).scopes.push(scope.into());
         self
@@ -136,7 +136,7 @@ impl Caller {
         self.inner.is_known
     }
 
-    /// Returns the caller's scopes.
+    /// Returns the caller's OAuth scopes.
     pub fn scopes(&self) -> &[String] {
         &self.inner.scopes
     }

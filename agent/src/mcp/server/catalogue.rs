@@ -176,8 +176,8 @@ fn invalid(definition: &ToolDefinition, reason: impl Into<String>) -> InvalidToo
 
 #[derive(Clone)]
 struct ServedTools {
-    /// The tools with the server's options, or `None` if the server adds no options. The state is added later, because sets with the same
-    /// tools may have different state.
+    /// The tools with the server's `PlanOptions`, or `None` if the server has none. The state of the tools is added later, because sets
+    /// with the same tools may have different state.
     tools: Option<Registry>,
     catalogue: Arc<ToolCatalogue>,
 }

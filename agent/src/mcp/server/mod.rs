@@ -289,8 +289,8 @@ impl McpServer {
     /// default, each process has a random key, so set a key if several processes serve the same clients.
     ///
     /// Only clients that declare `elicitation` with forms are asked. Since the version 2026-07-28, a call that asks ends with
-    /// `input_required`. Within ten minutes, the client repeats the call with the answers, and the body starts again. In the older
-    /// versions, questions are asked only over [standard input and output](Self::serve_stdio), and the body waits for the answer.
+    /// `input_required`. Within ten minutes, the client repeats the call with the answers, and the tool starts again. In older
+    /// versions, questions are asked only over [standard input and output](Self::serve_stdio), and the tool waits for the answer.
     ///
     /// ```
     /// use agent::mcp::McpServer;

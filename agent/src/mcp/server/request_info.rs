@@ -99,7 +99,7 @@ impl RequestInfo {
         }
     }
 
-    /// Returns empty information, for checks that have no request.
+    /// Returns empty information, for code that runs without a request.
     pub(super) fn none() -> Self {
         Self::of(RequestOrigin::Direct(DirectRequest {
             id: RequestId::Number(0),

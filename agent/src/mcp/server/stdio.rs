@@ -33,7 +33,7 @@ const MAX_SPARE: usize = 64 << 10;
 /// Maximum wait for the end of running calls, after the input ended or the server was stopped.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Serves one connection until the input ends, the output cannot be written or the handle shuts down the server.
+/// Serves one connection until the input ends, the output cannot be written or a `ServerHandle` shuts down the server.
 pub(super) async fn serve(
     shared: Arc<BuiltServer>,
     input: impl AsyncRead + Send + Unpin + 'static,

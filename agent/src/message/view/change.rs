@@ -139,8 +139,8 @@ impl ClearedResult {
 #[derive(Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ViewError {
-    /// The view cannot be cut before this message. A cut is possible only before a message of the user or a reply. It must not separate a
-    /// call from its result, or a reply from its continuation.
+    /// The view cannot be cut before this message, so a summary cannot replace the earlier messages. A cut is possible only before a
+    /// message of the user or a reply. It must not separate a call from its result, or a reply from its continuation.
     #[error(
         "the view cannot be cut before message {at}: cut before a message of the user or a reply, neither between a call and its result nor within a continued reply"
     )]

@@ -39,7 +39,7 @@ pub(crate) struct ConversationView {
     window: Option<u64>,
     pins: Vec<usize>,
     hashes: PrefixHashes,
-    /// The number of changes in the conversation when the view was last updated.
+    /// The number of changes that the conversation had recorded when the view was last updated.
     #[cfg_attr(not(feature = "runtime"), allow(dead_code, reason = "only runs continue a view"))]
     recorded: usize,
     sent: MessageList,
@@ -77,8 +77,8 @@ impl Conversation {
         ConversationView::of(self).sent
     }
 
-    /// Replaces the messages before the index `at` by a summary, in the view. Pinned messages stay, after the summary. If the cut is
-    /// within a turn, the user message of this turn stays, too. [`view`](Self::view) has an example.
+    /// Replaces the messages before the index `at` by a summary, only in the [view](Self::view). Pinned messages stay, after the summary.
+    /// If the cut is within a turn, the user message of this turn stays, too. `view` has an example.
     ///
     /// # Errors
     /// Fails unless [`cuts`](Self::cuts) contains `at`. For example, no cut may be between a call and its result.
@@ -104,8 +104,8 @@ impl Conversation {
         ConversationView::of(self).cuts()
     }
 
-    /// Replaces the content of the result at this index by a line that describes the removed content, in the view. The call of the result
-    /// stays unchanged.
+    /// Replaces the content of the result at this index by a line that describes the removed content, only in the [view](Self::view). The
+    /// call of the result stays unchanged.
     ///
     /// ```
     /// use agent::message::{AssistantMessage, Conversation, Message, OutcomeKind, Part, ToolResultMessage};
@@ -125,8 +125,8 @@ impl Conversation {
         self.change_view(|view| view.clear([ClearedResult::new(index, line)]))
     }
 
-    /// Shortens the text of the result at this index to its beginning and its end, in the view. Both together have at most `bytes` bytes.
-    /// Other parts of the result, such as images, are removed.
+    /// Shortens the text of the result at this index to its beginning and its end, only in the [view](Self::view). Both together have at
+    /// most `bytes` bytes. Other parts of the result, such as images, are removed.
     ///
     /// ```
     /// use agent::message::{AssistantMessage, Conversation, Message, OutcomeKind, Part, ToolResultMessage};

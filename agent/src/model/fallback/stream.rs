@@ -147,7 +147,7 @@ impl FallbackEvents {
         }
     }
 
-    /// Records the author of a reply when its content begins.
+    /// Records the model that gives the reply, when the content of the reply begins.
     fn begin(&self, reply: &OpenReply) {
         let message = reply.reply.partial();
         let mut author = reply.reply.author();
@@ -166,7 +166,7 @@ impl FallbackEvents {
             record.losses = inner.losses;
         }
         record.write(&mut author);
-        // Only one reply begins, so the author is set only once.
+        // Only one reply begins, so `author` is set only once.
         let _ = self.author.set(author);
     }
 
@@ -218,7 +218,7 @@ impl FallbackEvents {
         let _ = self.author.set(author);
     }
 
-    /// Returns the author of a reply that no model gave: an empty message with the identity of the fallback.
+    /// Returns an empty message that names the fallback itself as its model, for a request that no model answered.
     fn no_author(&self) -> AssistantMessage {
         let ModelInfo { provider, api, model, .. } = &self.fallback.info;
         let (provider, api, model) = (provider.clone(), api.clone(), model.clone());

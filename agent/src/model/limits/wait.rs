@@ -91,8 +91,8 @@ impl Limiter {
 }
 
 impl LimiterState {
-    /// Counts a request if all limits admit it, and returns the [`MinuteWindow`] slot that counts its tokens. Otherwise, returns the time
-    /// of the next try, or `None` if another request has to end first.
+    /// Counts a request if all limits admit it, and returns the time slot of [`MinuteWindow`] that counts its tokens. Otherwise, returns
+    /// the time of the next try, or `None` if another request has to end first.
     fn admit(
         &mut self,
         now: Duration,

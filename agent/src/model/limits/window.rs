@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 const MINUTE: u64 = 60_000;
-/// Length of a slot, in milliseconds. Amounts are summed by slot, so that a minute needs only about 600 slots of memory.
+/// Length of a time slot, in milliseconds. Amounts are summed by slot, so that a minute needs only about 600 slots of memory.
 const SLOT: u64 = 100;
 
 /// The amounts of the last minute. An amount is admitted only if, with this amount, no period of 60 seconds exceeds the limit.
@@ -52,7 +52,7 @@ impl MinuteWindow {
         }
     }
 
-    /// Replaces an estimated amount of a slot by the real amount, unless the slot has expired.
+    /// Replaces an estimated amount of a time slot by the real amount, unless the slot has expired.
     pub(super) fn correct(&mut self, slot: u64, from: u64, to: u64) {
         let Some((_, amount)) = self.slots.iter_mut().find(|(known, _)| *known == slot) else { return };
         *amount = amount.saturating_sub(from).saturating_add(to);

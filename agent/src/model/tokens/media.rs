@@ -86,7 +86,7 @@ fn pixels(bytes: &[u8]) -> Option<(u64, u64)> {
     while *bytes.get(at)? == 0xff {
         match *bytes.get(at + 1)? {
             0xff => at += 1,
-            // These markers start a frame, whose header contains the size. The three excluded markers have other meanings.
+            // These JPEG markers start a frame, whose header contains the size. The three excluded markers have other meanings.
             marker @ 0xc0..=0xcf if !matches!(marker, 0xc4 | 0xc8 | 0xcc) => {
                 return Some((big(at + 7)?, big(at + 5)?));
             }

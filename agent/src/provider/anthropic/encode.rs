@@ -24,7 +24,7 @@ use crate::tool::dialect::written_tools;
 /// The default maximum length of a reply without its thinking, in tokens. Anthropic requires a limit in every request.
 const MAX_TOKENS: u64 = 4096;
 
-/// Maximum number of cache marks in a request.
+/// Maximum number of cache marks (fields `cache_control`) in a request.
 ///
 /// Source: Anthropic's page on [prompt caching](https://platform.claude.com/docs/en/build-with-claude/prompt-caching).
 const MAX_CACHE_MARKS: usize = 4;

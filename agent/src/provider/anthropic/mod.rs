@@ -117,7 +117,7 @@ impl AnthropicMessages {
     }
 }
 
-/// The fields of a body that the endpoint for counting tokens accepts.
+/// The fields of a request body that the endpoint for counting tokens accepts.
 ///
 /// Source: Anthropic's page on [counting tokens](https://platform.claude.com/docs/en/api/messages-count-tokens).
 const COUNTED: &[&str] =

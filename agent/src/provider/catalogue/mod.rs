@@ -208,7 +208,7 @@ impl Catalogue {
         self.builder(name).build()
     }
 
-    /// Returns a builder for a model, to change its settings, such as headers or the address. The builder uses the options of the
+    /// Returns a builder for a model, to change its settings, such as headers or the address. The builder uses the `HttpOptions` of the
     /// catalogue.
     pub fn builder(&self, name: impl Into<String>) -> HttpModelBuilder {
         HttpModel::builder(name).catalogue(self.clone())

@@ -49,8 +49,8 @@ pub(super) fn tool(tool: &ManagedTool, own: &str, model: &str) -> Result<Option<
     }))
 }
 
-/// Returns the results of the tools that Gemini ran. Code and images are in the parts of the reply. Searches and pages are in its
-/// metadata, but some queries are only in a search call.
+/// Returns the results of the tools that Gemini ran. Code and images are in the parts of the reply. Searches and web pages are in the
+/// reply's metadata, but some queries are only in a search call.
 pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     let data = own_data(&reply.provider, reply.provider_data.as_deref()).unwrap_or(&Value::Null);
     let grounding = data.get("groundingMetadata").unwrap_or(&Value::Null);

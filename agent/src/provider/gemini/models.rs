@@ -1,4 +1,4 @@
-//! Facts that the names of Gemini's models tell: the version, the thinking settings, and whether a model generates images.
+//! Properties that the names of Gemini's models reveal: the version, the thinking settings, and whether a model generates images.
 
 use serde_json::{Value, json};
 

@@ -33,7 +33,7 @@ pub(in crate::provider) struct LoggableRequest {
     pub(super) body: Option<String>,
     /// The request, if its calls may contain secrets. The provider may quote these secrets in an error.
     pub(super) quotable: Option<ModelRequest>,
-    /// A listener in addition to that of the options.
+    /// A listener in addition to that of the `HttpOptions`.
     pub(super) traffic: Option<OnTraffic>,
 }
 
@@ -361,7 +361,7 @@ mod tests {
             let client = HttpClient::new(options).unwrap();
             let mut response = client.send(&url, &request, &[]).await.unwrap();
             assert!(response.chunk().await.unwrap().is_none());
-            // A task of the client needs time to return the connection to the pool.
+            // A task of the client needs time to return the connection to the pool of idle connections.
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         // Options with another connection timeout get another client, whose new connection gets no answer.

@@ -111,7 +111,7 @@ impl HttpModel {
 }
 
 impl HttpModelBuilder {
-    /// Looks up the name of the model in this catalogue instead of the built-in one, and uses the options of the catalogue.
+    /// Looks up the name of the model in this catalogue instead of the built-in one, and uses the HTTP options of the catalogue.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]

@@ -60,8 +60,8 @@ pub(super) fn message(role: &str, content: Value, data: Option<&Value>) -> Optio
     Some(message.into())
 }
 
-/// Checks the name of a schema for the reply against `name` in OpenAI's
-/// [reference](https://platform.openai.com/docs/api-reference/chat/create): letters, digits, `_` and `-`, at most 64.
+/// Checks the name of a reply's schema against OpenAI's rules for
+/// [`name`](https://platform.openai.com/docs/api-reference/chat/create): letters, digits, `_` and `-`, at most 64.
 pub(super) fn check_output_name(name: &str) -> Result<(), ModelError> {
     const MAX: usize = 64;
     let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');

@@ -121,7 +121,7 @@ fn result(tool: &ProviderTool, item: Option<&Value>) -> Option<ManagedResult> {
     })
 }
 
-/// Returns the results that Chat Completions reports: the pages that the reply cites, and generated images.
+/// Returns the results that Chat Completions reports: the web pages that the reply cites, and generated images.
 pub(super) fn chat_results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     let data = own_data(&reply.provider, reply.provider_data.as_deref());
     let annotations = data.and_then(|data| data.get("annotations")?.as_array());

@@ -30,7 +30,7 @@ const fn local(
     ChatServer { name, base_url, key_variable, is_local: true, compat }
 }
 
-/// The servers with built-in settings. Source: the API pages of each server.
+/// The servers with built-in settings. Source: the API documentation of each server.
 ///
 /// Differences in responses (thinking or usage in other fields, lists for content, empty ids) are not in this list, because the decoder
 /// handles them for every server.

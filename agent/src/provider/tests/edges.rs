@@ -90,7 +90,7 @@ fn every_window_of_a_conversation_begins_as_the_protocol_requires() {
             } else {
                 assert!(!body.to_string().contains(OPENING), "{} takes any beginning", api.api());
             }
-            // A result is in the body exactly if its call is.
+            // A result is in the request body exactly if its call is.
             let text = body.to_string();
             for (call, answers) in [("I look.", ["one", "two"]), ("I look again.", ["three", "four"])] {
                 let is_there = text.contains(call);
@@ -439,7 +439,7 @@ fn names_of_schemas_and_stop_sequences_are_checked_before_the_request() {
     }
 }
 
-/// Declares a type whose schema can mark a secret, as `derive(ToolArgs)` does.
+/// Declares a type whose schema can have `x-secret`, as `derive(ToolArgs)` does.
 macro_rules! described {
     ($name:ident, $schema:tt) => {
         struct $name;

@@ -265,7 +265,7 @@ fn a_kept_text_changes_nothing_whatever_happens_to_the_conversation() {
                 _ => {}
             }
             let (protocol, info) = &targets[target];
-            // Concurrent requests and forked conversations use different slots.
+            // Concurrent requests and forked conversations use different [`KeptSlot`]s.
             let slot = if random.one_in(9) { slots[0].fork() } else { slots[random.below(2)].clone() };
             let list = MessageList::from(sent.clone()).with_slot(slot);
             let expected = general(&**protocol, info, &sent);

@@ -16,7 +16,7 @@ fn all() -> [ManagedTool; 4] {
     ]
 }
 
-/// Encodes a request for each tool, and checks that `without_rendering` does not change the request.
+/// Encodes a request for each managed tool, and checks that `without_rendering` does not change the request.
 fn sent(protocol: &dyn Protocol, provider: &str, model: &str) -> [Result<Value, String>; 4] {
     let info = ModelInfo::new(provider, protocol.api(), model);
     all().map(|tool| {

@@ -15,7 +15,7 @@ fn with_option(name: &str, strict: Option<bool>) -> ToolDefinition {
     definition.configure(|options| options.strict(strict)).unwrap()
 }
 
-/// Returns which tools of a body are strict. Strict tools must require the optional property `b`, except for Anthropic.
+/// Returns which tools of a request body are strict. Strict tools must require the optional property `b`, except for Anthropic.
 fn strict_tools(api: &str, body: &Value) -> Vec<bool> {
     let strict_of = |tool: &Value| {
         let (tool, schema) = match api {

@@ -219,7 +219,7 @@ fn calls_and_results_stay_together_through_every_hand() {
     }
 }
 
-/// Returns the ids of the calls and the ids of the results in a body. If the protocol has no ids, returns names.
+/// Returns the ids of the calls and the ids of the results in a request body. If the protocol has no ids, returns names.
 fn ids(body: &Value) -> (Vec<String>, Vec<String>) {
     fn walk(value: &Value, calls: &mut Vec<String>, results: &mut Vec<String>) {
         let id = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);

@@ -73,7 +73,7 @@ impl InProcessSteps {
         let mut all = Vec::with_capacity(made.len());
         for (request, decision) in made {
             let mut decided = self.performer.decided(&request, decision);
-            // A resumed run checks all its calls again before they run, and that check asks the hooks.
+            // A resumed run checks all its calls again before they run, and asks the hooks during that check.
             if !self.checks_again {
                 let asked = self.performer.ask_about_edit(request, decided, reply.clone()).await;
                 decided = asked.ok_or_else(|| self.stopped())?;

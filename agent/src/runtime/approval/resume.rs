@@ -22,7 +22,8 @@ pub(in crate::runtime) struct Resumption {
     pub(in crate::runtime) children: Vec<(u32, Resumption)>,
 }
 
-/// Checks that the run can be resumed, and that each decision, input and result is awaited. Verifies the signatures of a stored run.
+/// Checks that the run can be resumed, and that the run waits for each given decision, input and result. Verifies the signatures of a
+/// stored run.
 pub(in crate::runtime) fn check(
     core: &AgentLoop,
     decisions: Decisions,

@@ -1,4 +1,4 @@
-//! Delays a request until its cost is reserved, and the end of its reply until the cost is settled.
+//! Delays a request until its cost is reserved, and the end of its reply until the real cost replaces the reserved cost.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -55,8 +55,8 @@ impl BudgetGate {
         }
     }
 
-    /// Begins to settle the budgets at the end of a reply. Has an effect only once, and only after [`poll_request`](Self::poll_request)
-    /// has returned the request.
+    /// Begins to replace the reserved cost by the real cost, at the end of a reply. Has an effect only once, and only after
+    /// [`poll_request`](Self::poll_request) has returned the request.
     pub(in crate::runtime) fn end(&mut self, reply: &AssistantMessage, error: Option<&ModelError>) {
         if let Some(settle) = self.settle(reply, error) {
             self.phase = GatePhase::Settle(settle);
@@ -71,7 +71,7 @@ impl BudgetGate {
         Poll::Ready(())
     }
 
-    /// Settles the budgets of a reply in a separate task, even if the reply was not read to its end.
+    /// Replaces the reserved cost of a reply by the real cost in a separate task, even if the reply was not read to its end.
     pub(in crate::runtime) fn settle_later(mut self, reply: &AssistantMessage) {
         self.end(reply, Some(&ModelError::aborted("stopped")));
     }
@@ -100,7 +100,7 @@ impl Drop for BudgetGate {
                     held.release().await;
                 }
             }),
-            // The hold in `Read` settles itself when it is dropped.
+            // The `HeldBudgets` in `Read` replace the reserved cost when they are dropped.
             GatePhase::Read(_) | GatePhase::Over => return,
         };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {

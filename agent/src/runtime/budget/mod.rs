@@ -40,7 +40,8 @@ const MAX_REPLY: u64 = 32_000;
 const STORE_FAILED: &str = "budget_store";
 /// The code of the error of a request that the client did not send because of a limit.
 const NOT_SENT: &str = "local_limit";
-/// The lifetime of a hold, in milliseconds. A hold that is not settled by then counts as spent.
+/// The lifetime of a reservation, in milliseconds. If the real cost does not replace a reservation by then, the reservation counts as
+/// spent.
 const HOLD_MS: i64 = 30 * 60 * 1_000;
 
 /// A budget of tokens or dollars, for [`AssistantBuilder::budget`](crate::AssistantBuilder::budget).
@@ -327,8 +328,8 @@ struct RequestPlan {
     least: u64,
 }
 
-/// The amounts that are reserved for a request. If the amounts are not settled when this value is dropped, a tokio task settles them as
-/// for a cancelled request. Without a tokio runtime, the amounts stay reserved.
+/// The amounts that are reserved for a request. If the used amounts have not replaced them when this value is dropped, a tokio task
+/// replaces them as for a cancelled request. Without a tokio runtime, the amounts stay reserved.
 pub(super) struct HeldBudgets(Option<(BoundBudgets, RequestPlan)>);
 
 /// The source of the [`ModelError`] of a request that a budget refused.

@@ -1,14 +1,14 @@
-//! Settlements that failed in the store. They are tried again before the next request.
+//! Replacements of reserved by used amounts that failed in the store. They are tried again before the next request.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::runtime::records::StoreAccess;
 
-/// Maximum number of failed settlements that are kept. The holds of further settlements expire, and then count as spent.
+/// Maximum number of failed [`Settlement`]s that are kept. The amounts that are reserved for further ones expire, and then count as spent.
 const MAX_OWED: usize = 1_000;
 
-/// The id of a hold, and the key of each budget with the amount that was used.
+/// The id of a reservation, and the key of each budget with the amount that was used.
 type Settlement = (String, Vec<(String, u64)>);
 
 #[derive(Default)]
@@ -19,7 +19,7 @@ impl OwedSettlements {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Settles a hold. If the store fails, [`catch_up`](Self::catch_up) tries again.
+    /// Replaces a reservation by the amounts that were used. If the store fails, [`catch_up`](Self::catch_up) tries again.
     pub(super) async fn settle(&self, store: &StoreAccess, (id, amounts): Settlement) {
         if let Err(error) = store.settle(&id, amounts.clone()).await {
             tracing::warn!(%error, "a budget could not be settled; it is tried again before the next request");
@@ -30,8 +30,8 @@ impl OwedSettlements {
         }
     }
 
-    /// Tries the kept settlements in order, until one fails with a transient error. A settlement that fails for good is dropped. Settling
-    /// a hold a second time has no effect.
+    /// Tries each kept [`Settlement`] in order, until one fails with a transient error. A settlement that fails for good is dropped. A
+    /// second settlement of the same reservation has no effect.
     pub(super) async fn catch_up(&self, store: &StoreAccess) {
         loop {
             let Some((id, amounts)) = self.list().front().cloned() else { return };

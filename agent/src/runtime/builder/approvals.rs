@@ -50,8 +50,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets the function that answers [questions](crate::ToolContext::ask) of tools, while their bodies wait. Without this function, or if
-    /// it returns [`QuestionInput::Later`], a question suspends the run. Sub-agents without a function of their own use this function.
+    /// Sets the function that answers [questions](crate::ToolContext::ask) of tools, while the tools wait. Without this function, or if it
+    /// returns [`QuestionInput::Later`], a question suspends the run. Sub-agents without a function of their own use this function.
     ///
     /// ```
     /// use agent::tool::QuestionInput;

@@ -56,7 +56,7 @@ impl AssistantBuilder {
 
     /// Sets the maximum number of requests to models that runs of [assistants as tools](super::Assistant::as_tool) make at the same time,
     /// at all depths together: 16 by default, at least 1. A run that waits for its own sub-agents makes no request, so it does not count.
-    /// Only the limit of the root run applies. On a durable engine, the limits of the engine apply instead.
+    /// Only the limit of the outermost run applies. On a durable engine, such as Restate, the limits of the engine apply instead.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply};

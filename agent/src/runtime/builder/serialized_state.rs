@@ -1,4 +1,4 @@
-//! The option that registers types of serialized state.
+//! The builder method that registers types of serialized state.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::tool::state::StateKey;
 impl AssistantBuilder {
     /// Registers a type under a name. A prompt adds a value of the type with
     /// [`with_serialized_state`](crate::run::Prompt::with_serialized_state). The value is stored with the run as JSON, so tools also
-    /// receive it in a run that is resumed from storage or that runs on a durable engine. This option replaces
+    /// receive it in a run that is resumed from storage or that runs on a durable engine, such as Restate. This option replaces
     /// [`state_per_prompt`](Self::state_per_prompt) for the type.
     ///
     /// The name identifies the type in stored runs and in requests of clients. The application chooses the name, because the name that the

@@ -37,9 +37,9 @@ struct FitPass {
 }
 
 impl Performer {
-    /// Changes the view until the next request probably fits, or until nothing more can be replaced. `overflow` is the provider's error if
-    /// it has refused the request as too long. The changes depend only on the conversation, the configuration and the results of
-    /// summaries, so a durable run makes the same changes on every replay.
+    /// Changes the view (the messages to send) until the next request probably fits into the context window, or until nothing more can be
+    /// replaced. `overflow` is the provider's error if it has refused the request as too long. The changes depend only on the
+    /// conversation, the configuration and the results of summaries, so a durable run makes the same changes on every replay.
     ///
     /// # Errors
     /// The inner error means that the conversation does not fit. The outer error means that the run reached a limit or was stopped, or that

@@ -1,4 +1,4 @@
-//! Keeps the requests of a long conversation within the window of the model.
+//! Keeps the requests of a long conversation within the context window of the model.
 //!
 //! Before each request, [`fit`] changes the [`ConversationView`], the messages that the model sees, as the [`ContextRules`] require.
 //! [`summary`] asks a model to summarize a [`transcript`], and checks the answer.

@@ -73,7 +73,7 @@ struct Fact {
     calls: Vec<String>,
 }
 
-/// The result of a request for a summary. A durable run keeps it in its journal.
+/// The result of a request for a summary. A run on a durable engine, such as Restate, records it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SummaryOutcome {
     /// The text of the summary, or the reason why there is none.
@@ -81,7 +81,7 @@ pub(crate) struct SummaryOutcome {
     pub(crate) usage: Usage,
     /// The model that was asked for the summary, as `provider/model`.
     pub(crate) model: String,
-    /// The notices of the requests, such as the notice of a nearly spent budget.
+    /// The delays of the requests because of limits, and the budgets that are nearly spent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notices: Vec<RequestNotice>,
     /// The text of the answer if it was refused, so that a second request can correct it.

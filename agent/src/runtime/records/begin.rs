@@ -45,7 +45,7 @@ struct Inner {
     owed: Vec<UnrecordedEnd>,
 }
 
-/// The result of recording that a call begins: its body runs, or the call ends without running its body.
+/// The result of recording that a call begins: its tool runs, or the call ends without running its tool.
 enum CallStart {
     Runs { attempt: u32 },
     Ended(Box<CallEnd>),
@@ -218,7 +218,7 @@ impl RunRecords {
     ) -> Option<CallEnd> {
         let tool = config.registry.get(&again.tool);
         // The call of a sub-agent may run again if the sub-agent's steps are stored, because its run then continues after the last stored
-        // step. The steps are in the session, in the journal of an engine, or in the suspended run.
+        // step. The steps are in the session, in a durable engine, or in the suspended run.
         let is_known = self.session.is_some()
             || self.is_on_engine
             || continues_child
@@ -296,7 +296,7 @@ impl RunRecords {
         self.fail(error);
     }
 
-    /// Ends a call that was cancelled before its body ran. If an earlier attempt had begun, the outcome is unknown.
+    /// Ends a call that was cancelled before its tool ran. If an earlier attempt had begun, the outcome is unknown.
     async fn end_unstarted(&self, key: &StepKey, attempt: u32, reason: &str) -> CallEnd {
         if attempt > 1 {
             return self.give_up(key).await;

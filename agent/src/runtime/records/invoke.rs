@@ -71,12 +71,12 @@ impl From<StoreError> for InvokeError {
 }
 
 impl Registry {
-    /// Runs a call like [`call`](Self::call), and records it: the arguments are checked, a pending record is saved, the body runs, and the
+    /// Runs a call like [`call`](Self::call), and records it: the arguments are checked, a pending record is saved, the tool runs, and the
     /// record becomes completed or failed. Returns the record with the outcome, also if the call failed or was refused. The record of a
     /// deferred call stays pending, with the handle of the result.
     ///
-    /// A refused call counts as failed. Secret arguments are left out of records. No transaction is open while the body runs. If the
-    /// pending record cannot be saved, the body does not run.
+    /// A refused call counts as failed. Secret arguments are left out of records. No transaction is open while the tool runs. If the
+    /// pending record cannot be saved, the tool does not run.
     ///
     /// The [idempotency key](crate::ToolContext::with_idempotency_key) of the context is the key of the record. If the context has none,
     /// each call gets a new key. A second call with the same key returns the record of the first call and does not run. If the first call

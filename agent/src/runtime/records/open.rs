@@ -189,7 +189,7 @@ impl Assistant {
             let Some(session) = state.session.as_ref().filter(|session| !session.is_rewritten) else {
                 return;
             };
-            // A view change must follow its messages in the session, so the next prompt stores both.
+            // In the session, a `ViewChange` must follow its messages. If some are not stored yet, the next prompt stores both.
             if session.stored < state.conversation.len() {
                 return;
             }

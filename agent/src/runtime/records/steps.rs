@@ -31,7 +31,7 @@ use crate::tool::definition::ToolDefinition;
 use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 use crate::tool::output::ToolOutput;
 
-/// The steps of a run with a store. Records the messages of the session, and the calls that end without running their bodies.
+/// The steps of a run with a store. Records the messages of the session, and the calls that end without running their tools.
 /// [`RunRecords`] records the other calls.
 pub(in crate::runtime) struct RecordingSteps {
     inner: Box<InProcessSteps>,
@@ -350,7 +350,7 @@ impl RecordingSteps {
         }
     }
 
-    /// Returns a record and an outcome for each new call that ended without running its body, and for each new call that the provider ran.
+    /// Returns a record and an outcome for each new call that ended without running its tool, and for each new call that the provider ran.
     fn not_recorded(&self) -> Vec<(InvocationRecord, ToolOutcome)> {
         let (records, config) = (&self.records, &self.inner.performer.config);
         let (list, added_from, turn) = {

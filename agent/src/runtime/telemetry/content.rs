@@ -37,7 +37,7 @@ pub(super) fn definitions(request: &ModelRequest) -> Value {
     functions.chain(managed).collect()
 }
 
-/// Returns the conventions' word for the reason why a reply ended.
+/// Returns the name that the conventions of OpenTelemetry have for the reason why a reply ended.
 pub(super) fn finish_reason(reason: &StopReason) -> &str {
     match reason {
         StopReason::ToolUse => "tool_call",

@@ -291,7 +291,7 @@ pub(super) fn record_output(span: &Span, config: &Config, reply: &AssistantMessa
     span.record("gen_ai.output.messages", capture.json(&content::output(&reply)));
 }
 
-/// Creates and ends the span of a call that ended before its body could run.
+/// Creates and ends the span of a call that ended before its tool could run.
 pub(super) fn record_refusal(tool: Option<&Tool>, call: &ToolCall, reply: &ToolOutcome, cx: &ToolContext) {
     let span = trace::call_span(tool.map_or("unknown", |tool| tool.definition().name()), &call.id);
     match tool {

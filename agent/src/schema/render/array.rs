@@ -70,7 +70,7 @@ impl Renderer<'_> {
         Ok(())
     }
 
-    /// Returns the schema of a node, to inspect or compare it. Records no changes.
+    /// Returns the schema of a node, to inspect or compare it. Does not record what the dialect changed.
     pub(super) fn render_for_inspection(&mut self, id: NodeId) -> Result<Value> {
         let before = self.changes.len();
         let schema = self.render_value(id)?;

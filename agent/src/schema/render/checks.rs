@@ -11,7 +11,7 @@ const MAX_NAMES: usize = 200;
 
 impl Renderer<'_> {
     pub(super) fn checks(&mut self, out: &mut SchemaDraft, checks: &[NodeCheck]) {
-        // With `whole`, `unrendered_restrictions` reports the checks instead.
+        // For an application's schema (`whole`), `unrendered_restrictions` reports the keywords instead.
         if self.graph.whole.is_some() {
             return;
         }

@@ -1,4 +1,5 @@
-//! Renders a `Graph` as JSON Schema. The nodes of the graph also check the arguments, so the schema and the checks cannot differ.
+//! Renders a `Graph`, the content of a `Plan`, as JSON Schema. Arguments are validated against the same graph, so the schema and the
+//! validation cannot differ.
 
 mod array;
 mod checks;
@@ -22,7 +23,7 @@ use written::SchemaDraft;
 
 pub(super) use root::variants;
 
-/// Maximum number of rendered nodes. A definition is rendered at each use, so a small plan can have a large schema.
+/// Maximum number of schema nodes to render. A definition is rendered at each use, so a small `Plan` can have a large schema.
 const MAX_NODES: usize = 20_000;
 /// Maximum depth of the schema. Arguments that are nested deeper cannot be parsed either.
 const MAX_DEPTH: usize = 128;

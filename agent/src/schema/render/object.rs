@@ -26,10 +26,10 @@ pub(super) enum FieldSchema<'g> {
 
 /// The keys that an object accepts in addition to its properties, and the limits on the number of all its keys.
 pub(super) struct OtherKeys<'g> {
-    /// The key patterns. The value of a matching key must fit at least one of the nodes.
+    /// The key patterns. The value of a matching key must fit at least one of the schema nodes.
     pub(super) patterns: Vec<(&'g str, Vec<NodeId>)>,
     pub(super) rest: Vec<NodeId>,
-    /// Whether unknown keys are kept, because neither the schema nor the options refuse them.
+    /// Whether unknown keys are kept: the schema does not decide about them, and the `PlanOptions` keep them.
     pub(super) kept: bool,
     pub(super) min: u64,
     pub(super) max: u64,

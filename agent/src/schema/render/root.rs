@@ -141,7 +141,7 @@ impl<'g> Renderer<'g> {
             self.checks(&mut out, &checked.checks);
             id = checked.base;
         }
-        // For an application's schema (`whole`), `unrendered_restrictions` reports the checks.
+        // For an application's schema (`whole`), `unrendered_restrictions` reports the keywords.
         if self.graph.whole.is_none() {
             for check in variants.iter().flat_map(|variant| &variant.checks) {
                 self.record_change(keyword_of(check), ChangeKind::Dropped);

@@ -1,4 +1,4 @@
-//! The report of a check that a schema, its plan and serde agree.
+//! The report on whether a schema, its plan and serde agree.
 
 use super::super::law::LawViolation;
 use std::fmt;
@@ -16,7 +16,7 @@ pub(super) struct AgreementReport {
     /// The number of values that fit the schema, but that the type refuses with serde alone, too, for example by a `TryFrom`.
     pub(super) refused_by_type: usize,
     /// The number of verdicts that were not compared. One reason is a number beyond 2^53, on which validators of JSON Schema differ. The
-    /// other is an enum with `#[serde(other)]`, which accepts words that its schema does not list.
+    /// other is an enum with `#[serde(other)]`, which accepts strings that its schema does not list.
     pub(super) not_compared: usize,
     /// The shortest call for each law that does not hold.
     pub(super) violations: Vec<LawViolation>,

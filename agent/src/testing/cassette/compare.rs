@@ -47,7 +47,7 @@ pub(super) fn matches(recorded: &Value, asked: &Value) -> bool {
     }
 }
 
-/// Returns whether a text matches the recorded text. The marker of a secret matches any text.
+/// Returns whether a text matches the recorded text. `WITHHELD`, which replaces a secret, matches any text.
 fn text_matches(recorded: &str, asked: &str) -> bool {
     let Some((begin, others)) = recorded.split_once(WITHHELD) else { return recorded == asked };
     let (middle, end) = others.rsplit_once(WITHHELD).unwrap_or(("", others));

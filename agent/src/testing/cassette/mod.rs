@@ -83,7 +83,7 @@ const VARIABLE: &str = "AGENT_CASSETTES";
 ///
 /// On replay, `[secret]` matches any text. The tool receives a substitute: `"[secret]"`, or another value that the parameter accepts, such
 /// as a number. A refused call is refused again, and the report about the refusal is not compared. The run fails, and shows the
-/// difference, if a check refuses the substitute, or if the result of a tool depends on the secret.
+/// difference, if a function of `#[arg(validate)]` refuses the substitute, or if the result of a tool depends on the secret.
 ///
 /// A cassette never receives keys in headers. Before anything is written or compared, `[scrubbed]` replaces text that looks like a key
 /// (`sk-…`, `Bearer …`, a JWT and the like), and values of fields with names such as `api_key` or `password`. It also replaces the values,

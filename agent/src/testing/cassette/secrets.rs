@@ -1,4 +1,4 @@
-//! Secret arguments in a recording: the markers in the file, and the substitutes that tools receive on replay.
+//! Secret arguments in a recording: the text `[secret]` in the file, and the substitutes that tools receive on replay.
 
 use super::exchange::RecordedExchange;
 use crate::args::withheld;

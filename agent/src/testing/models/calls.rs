@@ -81,7 +81,7 @@ fn fits(plan: &Plan, value: &Value) -> bool {
 }
 
 /// Returns variants of a valid call, each with one parameter at a limit of the schema or just beyond. The flag is `true` for a text with a
-/// `format` or `contentEncoding`, which the `Plan` may not check.
+/// `format` or `contentEncoding`, which the `Plan` does not always check.
 fn edges(schema: &Value, right: &Value) -> Vec<(Value, bool)> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
     let Some(right) = right.as_object() else { return Vec::new() };

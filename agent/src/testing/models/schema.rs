@@ -123,7 +123,7 @@ impl SchemaModel {
     }
 
     /// Asserts that no tool panicked, timed out, refused arguments that fit its schema, or accepted arguments beyond the schema. A tool
-    /// with checks (`validate`) may refuse arguments that fit its schema; the table then lists the reasons.
+    /// with functions of `#[arg(validate)]` may refuse arguments that fit its schema; the table then lists the reasons.
     ///
     /// # Panics
     /// Panics with the table and the faulty calls if a tool did any of this. Panics if no tool was called.
@@ -172,8 +172,8 @@ impl SchemaModel {
     }
 }
 
-/// Returns whether a schema has a check (`x-checked`) of the application. Strings do not count, because types of this crate set
-/// `x-checked`, too.
+/// Returns whether `x-checked` in a schema says that the application has functions of `#[arg(validate)]`. Strings do not count, because
+/// types of this crate set `x-checked`, too.
 fn has_checks(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => {
@@ -301,7 +301,7 @@ impl SchemaCall {
         self.kind
     }
 
-    /// Returns whether the body returned a value.
+    /// Returns whether the tool returned a value.
     pub fn is_completed(&self) -> bool {
         self.outcome == Some(OutcomeKind::Completed)
     }
@@ -310,14 +310,14 @@ impl SchemaCall {
     pub fn is_refused(&self) -> bool {
         match self.code.as_deref() {
             Some("invalid_arguments") => true,
-            // A body that asks for a better call too often fails with this code, too, so the beginning of the report is compared.
+            // A tool that asks for a better call too often also fails with this code, so the beginning of the report is compared.
             Some("retries_exhausted") => self.text.starts_with("Invalid arguments for "),
             _ => false,
         }
     }
 
-    /// Returns whether the arguments fit the schema, and a check of the tool (`validate`) refused them. This is allowed, because a check
-    /// can have rules that a schema cannot express.
+    /// Returns whether the arguments fit the schema, and a function of `#[arg(validate)]` refused them. This is allowed, because such a
+    /// function can have rules that a schema cannot express.
     pub fn is_refused_by_check(&self) -> bool {
         matches!(self.kind, CallKind::Valid | CallKind::Boundary) && self.has_checks && self.is_refused()
     }

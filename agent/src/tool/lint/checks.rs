@@ -1,4 +1,4 @@
-//! The checks of one tool.
+//! The lint rules for one tool.
 
 use super::groups::{listed, same_parameters};
 use super::hints::Hints;

@@ -249,7 +249,7 @@ impl WireFormat for AiSdkFormat {
                     Self::data_part(w, "agent-report", Some(id), &data, false);
                 }
             }
-            // The page lacks the complete input of a call that did not start, so this chunk contains the input.
+            // The front end lacks the complete input of a call that did not start, so this chunk contains the input.
             ShownEnd::Error(text) if call.progress < CallProgress::Started => {
                 w.push(&json!({"type": "tool-input-error", "toolCallId": id, "toolName": call.tool, "input": input, "errorText": text}));
             }
@@ -298,12 +298,12 @@ impl WireFormat for AiSdkFormat {
         _by_model: Option<&Value>,
     ) {
         self.end_step(w);
-        // A page that sends results automatically would send the results again if all calls of the last step have results. An empty step at
-        // the end prevents this.
+        // A front end that sends results automatically would send the results again if all calls of the last step have results. An empty
+        // step at the end prevents this.
         if std::mem::take(&mut self.has_calls) {
             w.push(&json!({"type": "start-step"}));
             w.push(&json!({"type": "finish-step"}));
-            // The chat notices a new step only when the next part or metadata arrives.
+            // The `Chat` of the AI SDK detects a new step only when the next part or metadata arrives.
             w.push(&json!({"type": "message-metadata", "messageMetadata": {}}));
         }
         let reason = match end.stop {
@@ -355,7 +355,7 @@ impl WireFormat for AiSdkFormat {
         Self::data_part(w, "agent-run-text", Some(id), &data, false);
     }
 
-    /// Sends the call as data, and not as a tool call of the message: the page would have to send a result for a tool call.
+    /// Sends the call as data, and not as a tool call of the message: the front end would have to send a result for a tool call.
     fn child_call_start(
         &mut self,
         w: &mut ChunkWriter<'_>,
@@ -378,7 +378,7 @@ impl WireFormat for AiSdkFormat {
     ) {
         let facts = call_facts(child, &call.tool, &call.unique_id, input, Some(end));
         Self::data_part(w, "agent-run-call", Some(&call.unique_id), &facts, false);
-        // A call that the page was asked about is also a tool call of the message, so this tool call has to end, too.
+        // A call that the front end was asked about is also a tool call of the message, so this tool call has to end, too.
         if call.is_part {
             self.call_end(w, call, input, end);
         }

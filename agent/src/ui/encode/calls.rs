@@ -23,11 +23,11 @@ pub(super) struct UiCall {
     pub(super) progress: CallProgress,
     /// The number of bytes of the arguments that were sent so far.
     pub(super) streamed: usize,
-    /// The id of the open approval request, or of the first question, that the page has received.
+    /// The id of the open approval request, or of the first question, that the front end has received.
     pub(super) request: Option<String>,
-    /// The id of the approval request that the run announced, which the page may not have received yet.
+    /// The id of the approval request that the run announced, which the front end may not have received yet.
     pub(super) wanted_request: Option<String>,
-    /// The ids of the questions that the page was asked. The first id is also in `request`.
+    /// The ids of the questions that the front end was asked. The first id is also in `request`.
     pub(super) questions: Vec<String>,
     pub(super) was_denied: bool,
     pub(super) was_edited: bool,
@@ -36,9 +36,9 @@ pub(super) struct UiCall {
     pub(super) is_provider: bool,
     /// For a call that a sub-agent made: the id of the main run's call within which the sub-agent runs.
     pub(super) within: Option<String>,
-    /// For a call that a sub-agent made: the id of the sub-agent's run, if the page knows it.
+    /// For a call that a sub-agent made: the id of the sub-agent's run, if the front end knows it.
     pub(super) child: Option<String>,
-    /// Whether the call was sent to the page as a tool call of the protocol. Calls that sub-agents make may be sent as data instead.
+    /// Whether the call was sent to the front end as a tool call of the protocol. Calls that sub-agents make may be sent as data instead.
     pub(super) is_part: bool,
     /// The id of the reply with the call, or an empty text if the reply is unknown.
     pub(super) message_id: String,

@@ -1,4 +1,4 @@
-//! The facts about a sub-agent's run that both formats send.
+//! The data about a sub-agent's run that both formats (AG-UI and AI SDK) send.
 #![cfg_attr(
     not(all(feature = "ui-ag-ui", feature = "ui-ai-sdk")),
     allow(dead_code, reason = "each format reads its own part")

@@ -109,7 +109,7 @@ impl UiEncoder {
         let outermost = parent.as_ref().and_then(|parent| self.child_at(parent));
         let outermost = outermost.and_then(|at| self.children.get(at)).map(|run| run.outermost);
         if let (false, Some(_), Some(call)) = (is_known, &parent, self.calls.get_mut(at)) {
-            // The log has dropped the start of this call, so the page never received the start.
+            // The log has dropped the start of this call, so the front end never received the start.
             call.is_part = false;
         }
         let call_id = self.calls.get(at).map_or_else(String::new, |call| call.unique_id.clone());

@@ -202,7 +202,7 @@ impl UiEncoder {
                 }
                 let id = format!("held/{}", call.unique_id);
                 format.approval(w, call, &id, true);
-                // For AG-UI, no decision is written, because the page would show a decision that no person made.
+                // For AG-UI, no decision is written, because the front end would show a decision that no person made.
                 if tells_held {
                     format.decision(w, call, Some(&id), true);
                 }

@@ -330,8 +330,8 @@ impl UiEncoder {
         at
     }
 
-    /// Sends a waiting call of a sub-agent as a tool call, which the page can answer. Does not send the call a second time. Returns the
-    /// position of the call.
+    /// Sends a waiting call of a sub-agent as a tool call, which the front end can answer. Does not send the call a second time. Returns
+    /// the position of the call.
     fn child_call(
         &mut self,
         id: &str,
@@ -395,7 +395,7 @@ impl UiEncoder {
         let known = self.calls.open(call_id);
         // The name of the tool is unknown if the call began in an earlier response. The end of the call adds the name.
         let at = known.unwrap_or_else(|| self.known_call(call_id, ""));
-        // If the page was not asked, the run itself decided, so the approval request is written as automatic.
+        // If the front end was not asked, the run itself decided, so the approval request is written as automatic.
         let automatic = self
             .calls
             .get(at)
@@ -415,7 +415,8 @@ impl UiEncoder {
         format.decision(w, call, request_id.as_deref(), is_allowed);
     }
 
-    /// Writes that a question was answered. Skips questions that the page never saw, because a function of the application answered them.
+    /// Writes that a question was answered. Skips questions that the front end never received, because a function of the application
+    /// answered them.
     fn question_end(
         &mut self,
         id: &str,

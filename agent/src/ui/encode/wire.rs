@@ -91,7 +91,7 @@ pub(super) trait WireFormat: Send + Sync {
     fn part(&mut self, w: &mut ChunkWriter<'_>, id: &str, part: &UiPart<'_>);
     fn call_start(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall);
     fn call_delta(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, delta: &str);
-    /// Writes that the arguments of a call are complete. `input` contains the arguments that the page may see.
+    /// Writes that the arguments of a call are complete. `input` contains the arguments that the front end may see.
     fn call_complete(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value);
     /// Writes the input of a call when the run accepts the call, when a person has to decide on it, or when a person changed the
     /// arguments.

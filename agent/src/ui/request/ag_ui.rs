@@ -7,7 +7,7 @@ use super::{UiAnswer, UiRequest, UiRequestError, content, id, list, optional, to
 use crate::message::{Media, Part, UserMessage};
 use crate::tool::question::QuestionInput;
 
-/// Maximum length of the facts that a page sends with a prompt, in bytes.
+/// Maximum length of the `context` text that a front end sends with a prompt, in bytes.
 const MAX_CONTEXT: usize = 32 << 10;
 
 pub(super) fn decode(mut body: Map<String, Value>) -> Result<UiRequest, UiRequestError> {
@@ -141,7 +141,7 @@ fn content_part(part: &Value, field: &str) -> Result<Part, UiRequestError> {
     }
 }
 
-/// Converts media that were read as a document to the kind that the page names.
+/// Converts media that were read as a document to the kind that the front end names.
 fn typed(part: Part, kind: &str) -> Part {
     use crate::message::Content;
     match part.content {

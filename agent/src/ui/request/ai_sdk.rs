@@ -76,7 +76,7 @@ fn prompt(parts: &[Value], field: &str) -> Result<UserMessage, UiRequestError> {
                     &format!("{field}/url"),
                 )?);
             }
-            // Parts of other types are only for the page, so they are ignored.
+            // Parts of other types are only for display, so they are ignored.
             Some(_) => {}
             None => return Err(UiRequestError::invalid(format!("{field}/type"), "a text")),
         }

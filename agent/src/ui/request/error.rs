@@ -17,10 +17,10 @@ use crate::tool::question::AskError;
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UiRequestError {
-    /// The body is not JSON.
+    /// The request's body is not JSON.
     #[error("the body is not JSON")]
     NotJson,
-    /// The body is too long.
+    /// The request's body is too long.
     #[error("the body has more than {max} bytes")]
     #[non_exhaustive]
     TooLarge {
@@ -89,7 +89,7 @@ pub enum UiRequestError {
     /// The last reply cannot be replaced by another reply.
     #[error("a reply of this thread cannot be made again")]
     Regenerate,
-    /// Too many runs of the scope are active.
+    /// The caller has too many active runs.
     #[error("{max} runs are active, which is the limit")]
     #[non_exhaustive]
     TooManyRuns {
@@ -103,7 +103,7 @@ pub enum UiRequestError {
         /// The limit.
         max: usize,
     },
-    /// The server has no scope, so the caller is unknown.
+    /// `UiServer::scoped` was not called, so the caller is unknown.
     #[error("the server has no scope: call `scoped`, or allow a single user")]
     NotScoped,
     /// The conversation cannot be opened, or its run cannot begin. The log contains the reason.

@@ -21,7 +21,7 @@ use super::UiProtocol;
 use crate::message::UserMessage;
 use crate::tool::question::QuestionInput;
 
-/// Maximum size of a body, in bytes.
+/// Maximum size of a request's body, in bytes.
 pub(super) const MAX_BODY: usize = 4 << 20;
 /// Maximum length of an id that a front end chooses, in bytes.
 const MAX_ID: usize = 512;
@@ -57,7 +57,7 @@ pub struct UiRequest {
     pub thread: String,
     /// The message of the user, if the request begins a run.
     pub prompt: Option<UserMessage>,
-    /// Facts of the page for the model, which precede the prompt.
+    /// Information from the front end for the model, which precedes the prompt.
     pub context: Option<UserMessage>,
     /// Decisions, inputs and results for a suspended run.
     pub(super) answers: Vec<UiAnswer>,

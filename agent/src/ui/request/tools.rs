@@ -1,4 +1,4 @@
-//! The tools that a page declares in a request.
+//! The tools that a front end declares in a request.
 
 use std::collections::BTreeSet;
 use std::future::ready;

@@ -1,4 +1,4 @@
-//! The tools that a page declares and runs itself.
+//! The tools that a front end declares and runs itself.
 
 use crate::tool::registry::Registry;
 use crate::tool::set::ToolSet;

@@ -82,7 +82,7 @@ impl UiServer {
         if !self.shared.continues_runs || thread.assistant.unfinished_run().is_none() {
             return Ok(());
         }
-        // Without the tools of the page, calls of these tools would end as calls of unknown tools, so the run has to wait.
+        // Without the tools that the front end declares, calls of these tools would end as calls of unknown tools, so the run has to wait.
         if tools.is_none() && self.shared.options.client_tools && thread.needs_client_tools() {
             return Ok(());
         }

@@ -64,7 +64,7 @@ type OpenThread = Arc<
 /// // Without a scope every request is refused.
 /// assert_eq!(ui.post(UiProtocol::AiSdk, body).await.status(), 403);
 ///
-/// // A page that loads gets the history, and follows the run if one is active.
+/// // A browser that loads the page gets the history, and follows the run if one is active.
 /// let ann = ui.scoped("ann");
 /// assert_eq!(ann.messages(UiProtocol::AiSdk, "c1").await?.as_array().map(Vec::len), Some(2));
 /// if ann.run("c1").is_none() {
@@ -83,10 +83,11 @@ pub struct UiServer {
 /// Time in which a run of an earlier process must ask its question again, before the answer in the request is rejected.
 const CONTINUE_WAIT: Duration = Duration::from_secs(10);
 
-/// The prefix of each caller's scope. It separates a caller with an empty name from the single user, whose scope is empty.
+/// The prefix of a caller's scope (the key of the caller's threads). It distinguishes a caller with an empty name from the single user,
+/// whose scope is empty.
 const CALLER: &str = "caller ";
 
-/// Threads by scope and id.
+/// Threads by the scope of their caller and by their id.
 type Threads = HashMap<(Arc<str>, String), Arc<OnceCell<Arc<UiThread>>>>;
 
 #[derive(Clone)]
@@ -185,7 +186,7 @@ impl UiServer {
         Self { shared: Arc::new(shared), scope: None }
     }
 
-    /// Returns the server for one caller, who can read and continue only threads of the same scope. `caller` must identify an account of
+    /// Returns the server for one caller, who can read and continue only threads of the same caller. `caller` must identify an account of
     /// the application, and must not be a name that the front end sends.
     pub fn scoped(&self, caller: &str) -> UiServer {
         Self { shared: self.shared.clone(), scope: Some(format!("{CALLER}{caller}").into()) }
@@ -228,7 +229,7 @@ impl UiServer {
         if let Some(response) = self.queue(&thread, protocol, &request)? {
             return Ok(response);
         }
-        // If the page only asks for the state of waiting calls, the response repeats the suspended run.
+        // If the front end only asks for the state of waiting calls, the response repeats the suspended run.
         let asks = |answer: &UiAnswer| matches!(answer, UiAnswer::Waiting { is_abandoned: false, .. });
         if request.prompt.is_none() && thread.suspended().is_some() && request.answers.iter().all(asks) {
             return self.attach_to(&thread, protocol, &request, None);
@@ -269,7 +270,7 @@ impl UiServer {
         }
     }
 
-    /// Adds the message to the active run, or rejects the request, as the options say. Returns `None` if no run is active.
+    /// Adds the message to the active run or rejects the request, as `UiOptions::while_busy` says. Returns `None` if no run is active.
     fn queue(
         &self,
         thread: &Arc<UiThread>,
@@ -280,7 +281,7 @@ impl UiServer {
         let busy = UiRequestError::Busy { run_id: run.run_id().to_owned() };
         let Some(mut prompt) = request.prompt.clone() else { return Err(busy) };
         if let Some(context) = &request.context {
-            // The facts and the prompt are one message, because a run may take one message of a queue at a time.
+            // The request's context and the prompt become one message, because a run may take one message of a queue at a time.
             prompt.content.insert(0, Part::text(format!("{}\n\n", context.text())));
         }
         match self.shared.options.while_busy {
@@ -293,7 +294,7 @@ impl UiServer {
 
     /// Lets a reader follow the run of a thread: sends the run so far, and then further chunks as they arrive. The status is 204 if the
     /// thread has no run that is active, is suspended, or ended less than a minute ago. The status is also 204 if an earlier process began
-    /// the run with tools of the page. Only a request that declares these tools continues the run.
+    /// the run with tools that the front end declared. Only a request that declares these tools continues the run.
     ///
     /// `after` is the id of the last chunk that the client received. The client then receives only later chunks. If some events after this
     /// chunk are no longer kept, the client receives the whole run from its beginning.
@@ -311,7 +312,7 @@ impl UiServer {
         let known = if self.shared.continues_runs && self.shared.open.is_some() {
             let opened = self.shared.thread(scope, thread).await?;
             self.continue_unfinished(scope, &opened, None).await?;
-            // The run continues only after a request has declared the page's tools. Until then, the response is empty.
+            // The run continues only after a request has declared the front end's tools. Until then, the response is empty.
             if opened.assistant.unfinished_run().is_some() && !opened.is_busy() {
                 return Ok(response::empty());
             }
@@ -321,15 +322,15 @@ impl UiServer {
             known
         };
         let mut request = UiRequest::new(thread);
-        // The page that reconnects is most likely the page that began the run, so it supports the same version of AG-UI.
+        // The front end that reconnects is most likely the front end that began the run, so it supports the same version of AG-UI.
         request.is_current = known.is_current();
         self.attach_to(&known, protocol, &request, after)
     }
 
-    /// Returns the conversation of a thread as a list of messages of the protocol, for a page that loads.
+    /// Returns the conversation of a thread as a list of messages of the protocol, for a browser page that loads.
     ///
     /// # Errors
-    /// Returns an error if the server has no scope, or if the thread cannot be opened.
+    /// Returns an error if the server has no [scope](Self::scoped), or if the thread cannot be opened.
     pub async fn messages(&self, protocol: UiProtocol, thread: &str) -> Result<Value, UiRequestError> {
         let scope = self.scope()?;
         // Without a store, a thread that is not in memory has no messages. Reading must not create the thread.

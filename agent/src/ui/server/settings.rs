@@ -68,10 +68,10 @@ impl UiServer {
         self.set(|shared| shared.reconnect_time = time)
     }
 
-    /// Sets the function that creates the assistant of a thread from the scope and the id of the thread. By default, the assistant is a
-    /// [fork](Assistant::fork), whose conversation is lost when the process ends. To keep conversations, open a
-    /// [session](crate::AssistantBuilder::session) in this function. The assistant should have the same tools as the assistant of
-    /// [`UiServer::new`].
+    /// Sets the function that creates the assistant of a thread from the name of the caller (see [`scoped`](Self::scoped)) and the id of
+    /// the thread. By default, the assistant is a [fork](Assistant::fork), whose conversation is lost when the process ends. To keep
+    /// conversations, open a [session](crate::AssistantBuilder::session) in this function. The assistant should have the same tools as the
+    /// assistant of [`UiServer::new`].
     ///
     /// If the function fails, the error is logged, and the request is rejected.
     ///
@@ -102,8 +102,9 @@ impl UiServer {
     }
 
     /// Continues runs that an earlier process of this server did not finish. The assistants of [`threads`](Self::threads) need a
-    /// [session](crate::AssistantBuilder::session). A run continues when a page comes back ([`attach`](Self::attach)), or sends a decision
-    /// or result. A suspended run asks again, under the same ids. A killed run continues as [after a crash](crate::store#after-a-crash).
+    /// [session](crate::AssistantBuilder::session). A run continues when a front end reconnects ([`attach`](Self::attach)), or sends a
+    /// decision or result. A suspended run asks again, under the same ids. A killed run continues as
+    /// [after a crash](crate::store#after-a-crash).
     ///
     /// Call this method only if all requests of a thread are sent to one process: another process would take over an active run.
     ///
@@ -133,7 +134,7 @@ impl UiServer {
         self
     }
 
-    /// Sets the maximum size of a body, in bytes. Default and upper limit: 4 MiB.
+    /// Sets the maximum size of a request's body, in bytes. Default and upper limit: 4 MiB.
     pub fn max_body(self, bytes: usize) -> Self {
         self.set(|shared| shared.limits.body = bytes)
     }

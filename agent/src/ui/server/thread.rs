@@ -181,8 +181,8 @@ impl UiThread {
         (!state.is_busy && state.connected.is_empty()).then_some(state.last_used)
     }
 
-    /// Returns whether an unfinished run of another process called tools that its page declared. The page must declare the tools again
-    /// before the run can continue.
+    /// Returns whether an unfinished run of another process called tools that its front end declared. The front end must declare the tools
+    /// again before the run can continue.
     pub(super) fn needs_client_tools(&self) -> bool {
         let Some((_, messages)) = self.assistant.unfinished_messages() else { return false };
         let was_unknown = |call_id: &str| {

@@ -30,8 +30,8 @@ impl<'w> Walk<'w, '_> {
         self.found = before.and(own);
         let graph = self.graph;
         let verdict = if own.count > 0 && own.non_schema_coercion {
-            // A value with issues is not coerced, so its checks may fail without a reason. Only checks of which keys are given stay
-            // reliable, unless a null may become absent.
+            // A value with issues is not coerced, so its checks may fail without a reason. Only checks for the presence of keys stay
+            // reliable, unless a null may count as an absent key.
             if doc.has_null_entry() {
                 return;
             }

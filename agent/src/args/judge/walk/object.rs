@@ -144,7 +144,7 @@ impl<'w> Walk<'w, '_> {
     }
 
     /// Returns the only unknown key, if it probably means the only missing parameter. Its value must fit the parameter, and its name must
-    /// not resemble another absent parameter. Marks the issue about the key as mendable.
+    /// not resemble another absent parameter. Sets `is_mendable` of the issue about the key.
     fn perhaps_meant(
         &mut self,
         rules: &ObjectRules<'w>,
@@ -205,7 +205,7 @@ impl<'w> Walk<'w, '_> {
     }
 
     pub(in crate::args::judge) fn parameter(&mut self, prop: &'w Prop, key: &'w str, doc: &'w Doc<'_>) {
-        // Most parameters of a refused call fit exactly, which a scan of their text finds faster.
+        // Most parameters of a refused call fit exactly, and `fits_exactly` is faster than a full comparison.
         if self.out.is_some() && doc.fits_exactly(self.graph, prop.node) {
             return;
         }

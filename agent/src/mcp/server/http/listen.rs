@@ -40,7 +40,7 @@ async fn run(listener: TcpListener, layer: HttpLayer, url: String) {
 }
 
 async fn serve(stream: TcpStream, layer: HttpLayer, handle: ServerHandle) {
-    // Responses are small. Without this option, a response could wait in the buffer for more data.
+    // Responses are small. Without `TCP_NODELAY`, a response could wait in the buffer for more data.
     let _ = stream.set_nodelay(true);
     let (receive, stream) = (layer.receive(), StallLimit::new(stream, layer.send()));
     let service = TowerToHyperService::new(layer.layer(NotFoundService));

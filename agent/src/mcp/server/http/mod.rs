@@ -37,7 +37,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// The error of a body that cannot be read.
+/// The error of a request body that cannot be read.
 pub(super) type RequestError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A server as a `tower_service::Service`. Cloning is cheap. The service never fails: every request has a response.

@@ -116,7 +116,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Decodes a chunk of a stream, which has a `delta`, or a whole body, which has a `message`.
+    /// Decodes a chunk of a stream, which has a `delta`, or a whole response, which has a `message`.
     fn chunk(&mut self, chunk: &Value, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let owned = |key| some_text(chunk, key).map(str::to_owned);
         let (response_id, model) = (owned("id"), owned("model"));
@@ -128,7 +128,7 @@ impl ChatDecoder {
         // Only one choice was requested, so choices with an index other than 0 are ignored.
         let first = |choice: &&Value| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0;
         let numbered = choices.and_then(|choices| choices.iter().find(first));
-        // The only choice of a body is the reply, whatever its index.
+        // The only choice of a whole response is the reply, whatever its index.
         let only = || {
             choices.and_then(|list| list.first().filter(|c| list.len() == 1 && c.get("message").is_some()))
         };

@@ -124,7 +124,7 @@ fn calls_of_compatible_servers_are_understood() {
         finish("function_call"),
     ]);
     assert_eq!(calls(&old), [call("call_1", "f", r#"{"a":1}"#)]);
-    // In a body, two calls stay separate, whatever their ids and indexes.
+    // In a whole response, two calls stay separate, whatever their ids and indexes.
     let twice = json!({"id": "x", "index": 0, "function": {"name": "f", "arguments": "{}"}});
     let body =
         json!({"choices": [{"message": {"tool_calls": [twice, twice]}, "finish_reason": ""}]}).to_string();

@@ -100,7 +100,7 @@ impl OpenAiResponses {
     }
 }
 
-/// The fields of a body that the endpoint for counting tokens accepts.
+/// The fields of a request body that the endpoint for counting tokens accepts.
 ///
 /// Source: OpenAI's page on [input token counts](https://platform.openai.com/docs/api-reference/responses/input-tokens).
 const COUNTED: &[&str] = &[
