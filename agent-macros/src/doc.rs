@@ -29,7 +29,6 @@ pub(crate) fn description(attrs: &[Attribute], errors: &mut Errors) -> Option<Te
 #[derive(Default)]
 pub(crate) struct Docs {
     pub(crate) description: Option<Text>,
-    /// The names and texts in the section `# Arguments`.
     pub(crate) arguments: Vec<(String, String)>,
 }
 
@@ -112,7 +111,6 @@ fn text(lines: &[String]) -> Option<String> {
 struct CodeBlock(Option<String>);
 
 impl CodeBlock {
-    /// Returns whether the next line belongs to a code block, as its code or as a fence.
     fn holds(&mut self, line: &str) -> bool {
         let text = line.trim();
         if let Some(mark) = &self.0 {

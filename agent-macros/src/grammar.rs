@@ -19,7 +19,6 @@ use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::{Attribute, Expr, Lit, LitBool, LitStr, Meta, Path, Token, token};
 
-/// One option, as it was written.
 pub(crate) struct Entry {
     pub(crate) key: Ident,
     pub(crate) value: Value,
@@ -134,7 +133,6 @@ fn skip_to_comma(input: ParseStream) -> syn::Result<()> {
     Ok(())
 }
 
-/// Returns the advice for a word that is not in `words`.
 pub(crate) fn choices(word: &str, words: &[&str]) -> String {
     let all = listed(words, "and");
     match nearest(word, words) {

@@ -152,7 +152,6 @@ fn text(value: &str) -> Option<String> {
     inside('"').or_else(|| inside('\''))
 }
 
-/// Splits a dotted key such as `a."b.c".d`.
 fn keys(path: &str) -> Vec<String> {
     split(path, '.').map(|key| text(key.trim()).unwrap_or_else(|| key.trim().to_owned())).collect()
 }
@@ -172,7 +171,6 @@ fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the positions of `wanted` outside of quotes.
 fn unquoted(text: &str, wanted: char) -> impl Iterator<Item = usize> {
     let (mut quote, mut is_escaped) = (None, false);
     text.char_indices().filter_map(move |(at, char)| {

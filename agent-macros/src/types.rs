@@ -138,7 +138,6 @@ pub(crate) fn owned(ty: &Type) -> Option<Type> {
     found.0.then_some(ty)
 }
 
-/// Returns the text of a type, of trait bounds or of a short expression in the usual spacing.
 pub(crate) fn pretty(tokens: &impl ToTokens) -> String {
     let mut text = flat(tokens.to_token_stream()).to_string();
     for (from, to) in [

@@ -8,7 +8,6 @@ const REDACTED: &str = "[redacted]";
 /// texts are cut.
 const MIN_PARTIAL_SECRET: usize = 4;
 
-/// Masks the secrets in whole texts, and in texts that arrive in pieces.
 #[derive(Default)]
 pub(crate) struct SecretMask {
     /// Each secret in all [forms](quoted_forms) that JSON gives it, with its replacement. Longer texts come first, so that a secret that
@@ -31,7 +30,6 @@ impl SecretMask {
         self.replace(secret, REDACTED);
     }
 
-    /// Adds a secret, and the text that replaces it.
     pub(crate) fn replace(&mut self, secret: &str, replacement: &str) {
         if secret == replacement {
             return;
@@ -52,7 +50,6 @@ impl SecretMask {
         String::from_utf8_lossy(&self.scan(text.as_bytes(), true).0).into_owned()
     }
 
-    /// Adds a piece of a text, and returns as much of the masked text as can be shown already.
     #[cfg(any(feature = "http", test))]
     pub(crate) fn push(&mut self, bytes: &[u8], is_last: bool) -> String {
         self.held_back.extend_from_slice(bytes);
@@ -80,7 +77,6 @@ impl SecretMask {
             shown.extend_from_slice(plain);
             at += plain.len();
             let [first, ..] = rest else { break };
-            // Finds the longest secret at this position. The secret may be cut by the end of the input.
             let found = self.secrets.iter().find(|(secret, replacement)| {
                 rest.starts_with(secret.as_bytes())
                     || (secret.as_bytes().starts_with(rest)

@@ -62,7 +62,6 @@ impl<T> Drop for DropsQuietly<T> {
 #[cfg(any(feature = "http", feature = "mcp-client"))]
 pub(crate) struct Observer<F: ?Sized> {
     observe: std::sync::Arc<F>,
-    /// The name of the function in the log, for example `on_retry`.
     option: &'static str,
     has_panicked: std::sync::Arc<std::sync::atomic::AtomicBool>,
 }

@@ -12,7 +12,6 @@ const MAX_QUOTED: usize = 4;
 struct EscapeStyle {
     /// Whether every character beyond ASCII is escaped, as in Python and PHP.
     ascii: bool,
-    /// Whether `/` is escaped, as in PHP.
     slash: bool,
     /// Whether `<`, `>` and `&` are escaped, as in Go.
     html: bool,

@@ -462,7 +462,6 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<StepOutcom
     Ok(StepOutcome::Taken)
 }
 
-/// Passes all pending events to `steps`, including the events of transitions that `take_event` makes.
 pub(crate) async fn emit<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), StepError> {
     let next = || run.lock().take_event();
     loop {

@@ -43,7 +43,6 @@ pub(crate) struct ArgOptions {
     pub(crate) range: Option<Range>,
     pub(crate) length: Option<Length>,
     pub(crate) pattern: Option<LitStr>,
-    /// The format, and the span of the key.
     pub(crate) format: Option<(&'static str, Span)>,
     /// A literal number above zero.
     pub(crate) multiple_of: Option<Expr>,
@@ -77,7 +76,6 @@ pub(crate) struct With {
 pub(crate) enum DefaultValue {
     /// `default`: the default value of the type.
     OfType(Span),
-    /// `default = EXPR`
     Value(Box<Expr>),
 }
 
@@ -169,7 +167,6 @@ const FOREIGN: Keys = Keys {
 };
 const OF_TYPES: (&[&str], &str) = (&["crate", "own_serde", "require_docs"], "write it above the type");
 
-/// The formats that the library checks at run time.
 const FORMATS: &[&str] =
     &["date", "time", "date-time", "duration", "email", "hostname", "ip", "ipv4", "ipv6", "uri", "uuid"];
 
@@ -396,7 +393,6 @@ fn default(entry: &Entry, errors: &mut Errors) -> Option<DefaultValue> {
     }
 }
 
-/// Parses the ends of `a..=b`, `a..` or `..=b`.
 fn bounds(entry: &Entry, example: &str, errors: &mut Errors) -> Option<(Option<Expr>, Option<Expr>)> {
     let tokens = entry.list(example, errors)?;
     let written = syn::parse2::<Expr>(tokens.clone());

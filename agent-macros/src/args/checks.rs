@@ -20,7 +20,6 @@ pub(crate) struct Checks {
 struct Field {
     variant: Option<Ident>,
     member: Member,
-    /// The path from the checked value to the field in the JSON.
     steps: Vec<Step>,
     checks: Vec<TokenStream>,
     cfgs: Vec<Attribute>,

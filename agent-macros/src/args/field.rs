@@ -26,7 +26,6 @@ pub(crate) struct FieldLowering<'a> {
     pub(crate) checked: bool,
     /// Generated functions, types and assertions. They are emitted next to the type, where the user's names are in scope.
     pub(crate) helpers: Vec<TokenStream>,
-    /// Whether to assert that the field types have the traits that the derives need.
     pub(crate) demands: bool,
     pub(crate) described: bool,
     pub(crate) transparent: bool,
@@ -45,7 +44,6 @@ pub(crate) struct FieldLowering<'a> {
 /// The attributes that the derives of serde and schemars read. The derive of schemars also reads the constraints of two
 /// validator crates.
 const DESCRIBING: [&str; 4] = ["serde", "schemars", "validate", "garde"];
-/// The attributes that may add a format to the schema.
 const VALIDATING: [&str; 3] = ["schemars", "validate", "garde"];
 
 /// Types that need no assertion, because they can always be fields.
@@ -361,7 +359,6 @@ impl FieldLowering<'_> {
         said.then(|| quote!("x-format" = true)).into_iter().collect()
     }
 
-    /// Lowers `default = VALUE` to a function for serde, and a function that shows the value in the schema.
     fn default(&mut self, field: &mut Field, body: TokenStream, at: Span) {
         let (private, n, ty) = (self.private, self.helpers.len(), &field.ty);
         let (make, show, schema) =

@@ -8,7 +8,6 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{DeriveInput, parse_quote};
 
-/// Facts about the type that decide which impls are generated.
 #[derive(Clone, Copy)]
 pub(super) struct How {
     pub(super) own_serde: bool,

@@ -131,7 +131,6 @@ pub(crate) fn make(
     Mirror { helpers: quote!(#(#helpers)*), item: quote!(#[derive(#(#derives),*)] #input), has_secrets }
 }
 
-/// The rules of `rename_all` (`all`) and of `rename_all_fields` (`fields`).
 struct Cases {
     all: Option<Case>,
     fields: Option<Case>,

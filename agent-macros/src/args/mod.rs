@@ -28,15 +28,12 @@ use syn::{Data, DeriveInput, Fields};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A type with `#[derive(ToolArgs)]`.
     Args,
-    /// A type with `#[derive(ToolOutput)]`.
     Output,
     /// The hidden struct of a function's parameters. It is generated, so it needs no mirror.
     Direct,
 }
 
-/// Returns the attribute that turns off lints that generated code does not follow.
 pub(crate) fn quiet() -> TokenStream {
     quote! {
         #[allow(

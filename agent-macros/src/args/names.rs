@@ -6,7 +6,6 @@ use proc_macro2::Ident;
 use syn::ext::IdentExt;
 use syn::{Attribute, LitStr};
 
-/// A rule of `rename_all`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Case {
     Lower,
@@ -35,7 +34,6 @@ impl Case {
         })
     }
 
-    /// Applies the rule to the name of a field, which is in snake case.
     pub(super) fn of_field(self, name: &str) -> String {
         match self {
             Self::Lower | Self::Snake => name.to_owned(),
@@ -47,7 +45,6 @@ impl Case {
         }
     }
 
-    /// Applies the rule to the name of a variant, which is in Pascal case.
     pub(super) fn of_variant(self, name: &str) -> String {
         let snake = || {
             let mut out = String::new();
@@ -77,7 +74,6 @@ fn with_first(word: &str, change: impl FnOnce(&char) -> char) -> String {
     letters.next().map(|first| change(&first)).into_iter().chain(letters).collect()
 }
 
-/// The names under which serde reads a field or variant.
 pub(super) struct Named {
     /// The name with its span; `None` for a flattened field, which has no name in JSON.
     pub(super) name: Option<LitStr>,

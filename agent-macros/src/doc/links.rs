@@ -152,7 +152,6 @@ fn is_item(label: &str) -> bool {
     is_code || (is_path && (path.len() < label.len() || path.contains("::") || is_camel))
 }
 
-/// Removes a prefix such as `struct@`.
 fn without_kind(label: &str) -> String {
     let (tick, inner) = match label.strip_prefix('`') {
         Some(inner) => ("`", inner),

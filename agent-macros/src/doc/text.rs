@@ -8,7 +8,6 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote_spanned};
 use syn::Expr;
 
-/// The description of a tool, an argument or a type, for a model.
 #[derive(Clone)]
 pub(crate) enum Text {
     Known(String),

@@ -85,7 +85,6 @@ fn of_part(expr: &Expr) -> Option<String> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Number {
     Whole(i128),
-    /// A literal with a decimal point or an exponent.
     Fraction,
     /// A path, which may be a constant.
     Constant,
@@ -110,7 +109,6 @@ impl Number {
     }
 }
 
-/// Returns the value of a literal integer, which may be negative.
 pub(crate) fn integer_of(expr: &impl ToTokens) -> Option<i128> {
     let text: String =
         flat(expr.to_token_stream()).to_string().chars().filter(|c| !matches!(c, ' ' | '_')).collect();

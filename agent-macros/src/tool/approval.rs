@@ -18,7 +18,6 @@ pub(crate) enum Approval {
     Always,
     /// The path of a function that takes all arguments as one object.
     Path(Path),
-    /// A closure over single arguments, and the names of these arguments.
     When(Box<ExprClosure>, Vec<Ident>),
 }
 

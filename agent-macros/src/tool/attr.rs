@@ -63,7 +63,6 @@ impl Options {
     }
 }
 
-/// The part of the doc comment that is the description.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Doc {
     /// The whole comment except the sections for people and the sections about arguments.
@@ -100,7 +99,6 @@ const ELSEWHERE_TYPE: &[(&[&str], &str)] = &[
 ];
 const ON_METHODS: &str = "it describes one tool, write it in the `#[tool(…)]` of the method";
 
-/// Evaluates to the keys of the options that a kind of item accepts.
 macro_rules! keys_at {
     ($place:path) => {{
         static KNOWN: LazyLock<Vec<&str>> = LazyLock::new(|| {

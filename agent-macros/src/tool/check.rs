@@ -7,7 +7,6 @@ use crate::types::{innermost, shared_data};
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
-/// Returns the assertion that a model can send an argument of this type.
 pub(super) fn argument(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
     // With `with(read as Sent)`, an assertion about `Sent` is made elsewhere.
     if param.options.with.is_some() {
@@ -66,7 +65,6 @@ pub(super) fn nameless(param: &Param, private: &Private) -> Option<TokenStream> 
     Some(quote_spanned!(ours(at)=> const _: () = #private::needs_name(__WHOLE, #advice);))
 }
 
-/// Returns the assertion that the value of an impl block can be shared between calls.
 pub(super) fn shared(receiver: &Receiver, at: proc_macro2::Span, private: &Private) -> TokenStream {
     let ty = &receiver.ty;
     let at = ours(at);

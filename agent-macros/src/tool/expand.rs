@@ -160,7 +160,6 @@ fn argument_var(param: &Param, n: usize) -> TokenStream {
 
 /// The only argument of a tool, taken by value. A struct may be the whole argument object.
 struct Whole {
-    /// The type of the parameter, or `StandIn`.
     ty: TokenStream,
     /// A constant expression that is `true` if the parameter is the whole argument object.
     is_whole: TokenStream,
@@ -294,7 +293,6 @@ fn checks(
     })
 }
 
-/// Returns `fn __run`, which calls the user's function with the arguments and the injected values.
 fn run(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     let (cx, body) = (hidden("cx"), hidden("body"));
     let (mut inputs, mut lets, mut passed) = (Vec::new(), Vec::new(), Vec::new());

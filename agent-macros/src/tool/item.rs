@@ -17,7 +17,6 @@ pub(super) struct Function {
     pub(super) attrs: Vec<Attribute>,
     pub(super) vis: Visibility,
     pub(super) sig: Signature,
-    /// The body, with its braces.
     pub(super) body: TokenStream,
 }
 

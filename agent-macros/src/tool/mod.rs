@@ -66,7 +66,6 @@ fn tool_header(
     (ToolHeader { name, description, options }, arguments)
 }
 
-/// Returns the `#[cfg]` attributes of an item, which the generated items repeat.
 fn cfgs(attrs: &[Attribute]) -> Vec<&Attribute> {
     attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect()
 }

@@ -14,7 +14,6 @@ pub(crate) struct Tool {
     pub(crate) takes_self: bool,
     pub(crate) params: Vec<Param>,
     pub(crate) execution: Execution,
-    /// The span of the result type.
     pub(crate) result: Span,
     /// The type of the result, if it is written out and does not depend on type parameters.
     pub(crate) output: Option<Type>,
@@ -31,7 +30,6 @@ pub(crate) struct ToolHeader {
 #[derive(Clone)]
 pub(crate) struct Receiver {
     pub(crate) ty: TokenStream,
-    /// The type that replaces `Self`.
     pub(crate) this: TokenStream,
     pub(crate) generics: Generics,
 }
@@ -50,7 +48,6 @@ pub(crate) struct Param {
     pub(crate) pass: Pass,
     /// The type without the reference: `String` for `&str`.
     pub(crate) ty: Type,
-    /// The span of the type in the signature.
     pub(crate) span: Span,
     /// The `#[cfg]` attributes, which are repeated wherever the parameter is used.
     pub(crate) cfgs: Vec<Attribute>,

@@ -48,14 +48,12 @@ pub(super) enum SettingValue {
     /// A time limit; `None` for no limit.
     Timeout(Option<Duration>),
     Policy(Policy),
-    /// JSON objects, as the tokens that `json!` takes.
     Objects(Vec<TokenStream>),
     /// Keys and JSON values. The values are tokens that `json!` takes.
     Pairs(Vec<(LitStr, TokenStream)>),
     Function(Expr),
 }
 
-/// All items that are a single tool.
 const TOOL: &[ToolItem] = &[Function, Method, Type];
 const EVERYWHERE: &[ToolItem] = &[Function, Method, Type, Block];
 const EFFECTS: &[&str] = &["pure", "idempotent", "once"];

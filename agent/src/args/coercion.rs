@@ -103,7 +103,6 @@ pub struct Coercion {
     pub rule: CoercionRule,
 }
 
-/// The text that replaces a secret value in recorded coercions and in reports.
 pub(crate) const HIDDEN: &str = "(hidden)";
 
 pub(crate) enum CoercedValue<'a> {

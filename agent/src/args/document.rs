@@ -16,7 +16,6 @@ pub(crate) struct Document<'t> {
     pub(crate) root: Doc<'t>,
 }
 
-/// A JSON value, with the text from which it was read.
 pub(crate) struct Doc<'t> {
     pub(crate) raw: &'t str,
     pub(crate) shape: Shape<'t>,
@@ -285,7 +284,6 @@ struct DocumentReader<'t> {
     text: &'t str,
     bytes: &'t [u8],
     at: usize,
-    /// Number of further levels that may be read.
     depth: u32,
     /// Whether the caller has checked that the text is JSON, with at most 128 levels.
     is_json: bool,

@@ -181,7 +181,6 @@ impl Plan {
         self.parse_otherwise(text, fit, read)
     }
 
-    /// Reads arguments that need coercion, or that are refused.
     fn parse_otherwise<T>(
         &self,
         text: &str,

@@ -14,7 +14,6 @@ pub(super) struct ObjectRules<'g> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyRole {
-    /// The key is the name or an alias of the property with this index.
     Property(usize),
     /// An entry of a map, or an unknown key that the option [`UnknownKeys::Keep`](crate::args::UnknownKeys::Keep) keeps.
     Entry(NodeId),
@@ -24,7 +23,6 @@ pub(super) enum KeyRole {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NullMeaning {
-    /// An ordinary value, which the schema of the property accepts or refuses.
     Value,
     Absent,
     /// An error: null would mean an absent key, but the coercion policy does not allow this.
@@ -89,7 +87,6 @@ pub(super) struct SeenKeys<'t, U = ()> {
     absent: u64,
 }
 
-/// Keys that are not properties.
 enum EntryKeys<'t, U> {
     Few(Vec<(Cow<'t, str>, U)>),
     Many(HashMap<Cow<'t, str>, U, NameHash>),
@@ -228,7 +225,6 @@ pub(super) struct KeyUses<'t, G> {
 
 pub(super) struct KeyUse<G> {
     pub(super) first: G,
-    /// The second use, under any name or spelling of the key.
     pub(super) again: Option<G>,
 }
 
@@ -296,7 +292,6 @@ impl<'t, G> KeyUses<'t, G> {
         self.props.get(index)?.as_ref()
     }
 
-    /// Returns the uses of a key that is not a property.
     pub(super) fn other(&self, rules: &ObjectRules<'_>, key: &'t str) -> Option<&KeyUse<G>> {
         self.seen.others.get(&rules.identity(Cow::Borrowed(key)))
     }

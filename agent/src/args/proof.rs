@@ -11,7 +11,6 @@ pub(crate) fn diagnosis(plan: &Plan, text: &str) -> Result<(), Vec<Issue>> {
     diagnose(plan.graph(), text).map(|_| ()).map_err(|refusal| refusal.issues)
 }
 
-/// Returns the path of a key that occurs twice in one object.
 pub(crate) fn repeated_key(text: &str) -> Option<String> {
     Document::parse(text).ok()?.root.repeated_key()
 }

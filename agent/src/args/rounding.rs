@@ -94,12 +94,10 @@ pub(crate) fn has_few_digits(float: f64) -> bool {
     })
 }
 
-/// Returns whether a decimal number is whole, judged by its digits.
 pub(crate) fn is_whole(decimal: &str) -> bool {
     Decimal::of(decimal).is_some_and(|number| number.power >= 0)
 }
 
-/// Returns whether a number has no exponent and is so short that a float certainly keeps its digits.
 pub(crate) fn is_safe(decimal: &str) -> bool {
     decimal.len() <= SAFE_DIGITS && !decimal.bytes().any(|byte| matches!(byte, b'e' | b'E'))
 }
@@ -142,7 +140,6 @@ impl Decimal {
     /// Returns whether `text` has the same value, such as `1.50` for `1.5`.
     fn is_written_as(&self, text: &str) -> bool {
         Decimal::of(text).is_some_and(|float| {
-            // The sign of zero does not matter.
             (self.is_negative == float.is_negative || self.is_zero())
                 && self.power == float.power
                 && self.digits == float.digits
@@ -185,7 +182,6 @@ impl Decimal {
     }
 }
 
-/// Returns a float as an odd number times a power of two.
 fn binary(float: f64) -> (u64, i64) {
     let bits = float.to_bits();
     let fraction = bits & ((1 << 52) - 1);

@@ -13,7 +13,6 @@ use std::{cmp::Ordering, fmt};
 /// 2^53. From this size on, a float literal may already have been rounded, for example from 2^53 + 1.
 pub(crate) const EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
 
-/// An integer of any width that serde supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Int {
     Signed(i64),
@@ -75,7 +74,6 @@ impl From<Int> for CoercedValue<'_> {
     }
 }
 
-/// The result of parsing a text or a literal as an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Digits {
     Int(Int),

@@ -133,7 +133,6 @@ struct Writer<'g> {
     graph: &'g Graph,
     /// The bound that the sent value violates, if any. This bound is shown even if it is very large.
     beyond: Option<Side>,
-    /// The schema nodes that are being written, from the outermost to the innermost.
     open: Vec<NodeId>,
     out: String,
 }

@@ -30,7 +30,6 @@ pub fn did_you_mean<'a>(input: &str, candidates: impl IntoIterator<Item = &'a st
     near(&Spelling::of(input), input, words.iter().map(|(word, spelling)| (*word, spelling)))
 }
 
-/// Like [`did_you_mean`], for names whose spellings are already known.
 pub(crate) fn near_names<'a>(
     input: &str,
     names: impl Iterator<Item = (&'a str, &'a Spelling)> + Clone,
@@ -90,7 +89,6 @@ pub(crate) fn has_close_name<'a>(
 
 #[derive(Debug)]
 pub(crate) struct Spelling {
-    /// The letters and digits of the name, in lower case.
     folded: String,
     lower: Vec<char>,
     /// The number of characters in `lower` for each code point modulo 32.
@@ -162,7 +160,6 @@ pub(super) fn jaro_winkler(a: &[char], b: &[char]) -> f64 {
     with_prefix(jaro(a, b), a, b)
 }
 
-/// Adds the bonus of the Jaro-Winkler similarity for a common beginning.
 #[expect(clippy::cast_precision_loss, reason = "at most four")]
 fn with_prefix(jaro: f64, a: &[char], b: &[char]) -> f64 {
     if jaro <= 0.7 {

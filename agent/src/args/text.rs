@@ -8,7 +8,6 @@ pub(crate) const MAX_RECORD: usize = 200;
 /// A JSON Pointer longer than this number of bytes gets no more keys. Each key is cut to this number of characters.
 const MAX_POINTER: usize = 4_096;
 
-/// Returns the letters and digits of a text, in lower case.
 pub(crate) fn fold(text: &str) -> String {
     if text.is_ascii() {
         let kept = text.bytes().filter(u8::is_ascii_alphanumeric);
@@ -85,7 +84,6 @@ pub(crate) fn json_of(text: &str) -> String {
     out
 }
 
-/// Returns whether a text needs no escapes in JSON.
 pub(crate) fn is_plain(text: &str) -> bool {
     !text.bytes().any(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))
 }

@@ -15,7 +15,6 @@ impl WrappedValues {
         WrappedValues { places: wrapped.map(|coercion| coercion.path.clone()).collect() }
     }
 
-    /// Changes paths in the repaired arguments to paths in the sent arguments.
     pub(crate) fn move_back(&self, issues: &mut [Issue]) {
         for issue in issues {
             self.move_pointer_back(&mut issue.path);

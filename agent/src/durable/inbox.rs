@@ -17,7 +17,6 @@ const MAX_MESSAGES: usize = 1000;
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Inbox {
-    /// Whether the run was cancelled.
     is_stopped: bool,
     steering: Vec<Arc<Message>>,
     follow_ups: Vec<Arc<Message>>,
@@ -28,7 +27,6 @@ pub(super) struct Inbox {
     /// The amounts that the root run and its sub-agents have used. Only the inbox of the root run counts them.
     #[serde(skip_serializing_if = "is_unused")]
     spent: Spent,
-    /// The number of `Notice`s that were sent to the run.
     #[serde(rename = "told")]
     notices: u32,
     /// Whether the run was notified of messages since the inbox was last drained.
@@ -61,7 +59,6 @@ pub(super) fn run_of(id: &str) -> Option<Arc<str>> {
 #[serde(rename_all = "snake_case")]
 pub(super) enum PushOutcome {
     Taken,
-    /// The run is over.
     Over,
     Full,
 }

@@ -103,7 +103,6 @@ pub(super) struct StepResult<T> {
     pub(super) took: u64,
 }
 
-/// A request to run one call with its own journal.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ToolRequest {
     pub(super) key: StepKey,
@@ -113,10 +112,8 @@ pub(super) struct ToolRequest {
     pub(super) text: String,
     #[serde(default, skip_serializing_if = "RunState::is_empty")]
     pub(super) state: RunState,
-    /// A person's inputs to the questions of the tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) inputs: Vec<RecordedInput>,
-    /// The number of earlier runs of the tool that asked a person.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) restart: u32,
     #[serde(default, skip_serializing_if = "RunPath::is_root")]
@@ -149,7 +146,6 @@ pub(super) struct BatchEnd {
 
 #[derive(Debug, Default)]
 pub(super) struct ReceivedNotices {
-    /// Whether a notice announced messages in the inbox.
     pub(super) has_mail: bool,
     /// The reason of the cancellation, if the run was cancelled.
     pub(super) stop: Option<Arc<str>>,
@@ -162,7 +158,6 @@ pub(super) struct InboxRequest {
     pub(super) most: usize,
 }
 
-/// Messages that were removed from a queue, and the lengths of both queues afterwards.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct InboxBatch {
     pub(super) messages: Vec<Arc<Message>>,
@@ -191,11 +186,9 @@ impl QueueLengths {
 /// The treatment of the started runs of sub-agents while their parent waits.
 #[derive(Clone, Debug)]
 pub(super) enum ChildWait {
-    /// The runs continue, and are not awaited.
     Apart,
     /// The runs are awaited without a time limit. Depending on the `SteeringPolicy`, a steering message may skip or cancel them.
     Ended(ChildSteering),
-    /// The runs are cancelled for this reason, and awaited for a grace period.
     Stopped(Arc<str>),
 }
 
@@ -212,24 +205,20 @@ impl ChildWait {
     }
 }
 
-/// The effect of steering messages on the started runs of sub-agents.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChildSteering {
     pub(super) policy: SteeringPolicy,
     /// The number of queued steering messages that this turn did not take.
     pub(super) left: usize,
-    /// Whether a further steering message has arrived.
     pub(super) is_steered: bool,
 }
 
 impl ChildSteering {
-    /// Returns whether the runs are cancelled at once.
     pub(super) fn cancels(self) -> bool {
         self.is_steered && self.policy == SteeringPolicy::CancelRunning
     }
 }
 
-/// The result of a wait for answers from outside and for started runs.
 #[derive(Debug)]
 pub(super) struct Answers {
     /// The answers in the order of their requests. `None` for a request without an answer.

@@ -17,7 +17,6 @@ use crate::runtime::{
 use crate::steps::{SharedLoop, StepError, drive};
 use crate::tool::cancel::CancelToken;
 
-/// An assistant that is served, with the settings and the state that its runs share.
 #[derive(Clone)]
 pub(super) struct SharedService {
     pub(super) assistant: Arc<ServedAssistant>,

@@ -72,7 +72,6 @@ enum JournalEntry {
     },
     /// Messages were sent to the run. The run receives this notice at the end of the next step.
     Mail,
-    /// The run was cancelled, for this reason.
     Stop(Arc<str>),
 }
 
@@ -82,28 +81,22 @@ struct RehearsalState {
     children: Mutex<HashMap<String, Arc<RehearsalRun>>>,
     /// The inbox that counts what all runs use of their shared limits. A real engine uses the inbox of the root run.
     counts: Mutex<Inbox>,
-    /// The journals of concurrent calls, by the names of the calls' steps.
     calls: Mutex<HashMap<String, Arc<Mutex<VecDeque<JournalEntry>>>>>,
-    /// The prepared answers, by the ids of their requests.
     answers: Mutex<HashMap<String, Value>>,
     crash: Mutex<Option<CrashPoint>>,
-    /// The number of steps that the current process has recorded.
     recorded_steps: AtomicUsize,
     /// The names of the recorded steps, in order.
     names: Mutex<Vec<String>>,
 }
 
-/// The root run, or the run of a sub-agent.
 #[derive(Default)]
 struct RehearsalRun {
     entries: Arc<Mutex<VecDeque<JournalEntry>>>,
     inbox: Mutex<Inbox>,
-    /// Whether the run no longer receives messages.
     is_closed: AtomicBool,
     stop: Mutex<Option<Arc<str>>>,
     /// Whether a steering message cancels the children that the run waits for.
     is_interruptible: AtomicBool,
-    /// Whether a steering message cancelled the children.
     is_interrupted: AtomicBool,
 }
 
@@ -296,15 +289,12 @@ impl fmt::Debug for Rehearsal {
 /// The values for [`Answers::children`] and [`Answers::steered`].
 type EndedChildren = (Vec<Option<ChildReport>>, Option<usize>);
 
-/// A journal (recorded steps) that one process replays and continues.
 struct MemoryJournal {
     served: Arc<SharedService>,
     shared: Arc<RehearsalState>,
     run: Arc<RehearsalRun>,
     entries: Arc<Mutex<VecDeque<JournalEntry>>>,
-    /// The runs that were started and have not ended.
     children: Mutex<Vec<RunRequest>>,
-    /// The position of the next entry to read.
     at: AtomicUsize,
     /// The notices that arrived by the end of the last step. They are kept here until the run takes them with `receive`.
     received: Mutex<ReceivedNotices>,
@@ -346,7 +336,6 @@ impl MemoryJournal {
         })
     }
 
-    /// Performs the started runs, or returns their recorded ends on a replay.
     async fn end_children(&self, children: ChildWait) -> Result<EndedChildren, StepError> {
         if matches!(children, ChildWait::Apart) {
             return Ok(EndedChildren::default());
@@ -394,7 +383,6 @@ impl MemoryJournal {
             let at = self.at.fetch_add(1, Ordering::Relaxed);
             let (found, value) = match entries.get(at) {
                 None => {
-                    // The journal ends here, so the next step is recorded at this position.
                     self.at.store(at, Ordering::Relaxed);
                     return Ok(None);
                 }

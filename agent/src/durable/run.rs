@@ -54,14 +54,12 @@ pub struct RunRequest {
     /// Calls that were made outside of a run. These calls follow the prompt. See [`Assistant::record`](crate::Assistant::record).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<RecordedTurn>,
-    /// The state of the run, as JSON values by name.
     #[serde(default, skip_serializing_if = "RunState::is_empty", with = "state_values")]
     pub(super) state: RunState,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) child: Option<ChildLink>,
 }
 
-/// The data that the run of a sub-agent gets from its parent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct ChildLink {
     /// The path from the root to the child. The tools on the path determine the assistant of the child.

@@ -36,7 +36,6 @@ use crate::tool::{
     outcome::{OutcomeCode, ToolOutcome},
 };
 
-/// The arguments that were checked in this process, by the position of their call.
 type CheckedCalls = Arc<Mutex<BTreeMap<u32, Arc<CheckedArguments>>>>;
 
 /// Performs the steps of a run through the journal of an engine. All fields but `checked` follow from the results of steps, so they are
@@ -47,7 +46,6 @@ pub(super) struct JournalSteps<'r, J> {
     journal: &'r J,
     performer: Performer,
     run: SharedLoop,
-    /// The calls whose sub-agents were started and have not ended.
     children: Vec<(StepKey, Arc<ToolCall>)>,
     /// The reason of the cancellation, if the run was cancelled.
     stop: Option<Arc<str>>,
@@ -65,18 +63,15 @@ pub(super) struct JournalSteps<'r, J> {
     context: ContextState,
     /// The number of messages in each queue after the inbox was last drained.
     left: QueueLengths,
-    /// The number of steering messages that stay queued for the next turn.
     left_to_next_turn: usize,
     /// Whether messages have arrived since the inbox was last drained.
     has_mail: bool,
     /// Whether the decision at the end of the turn asks for another turn, even without messages.
     continues: bool,
-    /// The report on an answer that was refused, for the next turn.
     report: Option<Arc<Message>>,
     is_closed: bool,
     /// Whether calls are checked again before they run, because calls waited for decisions.
     checks_again: bool,
-    /// The number of times that the prepared calls were checked again.
     rounds: u32,
 }
 

@@ -12,7 +12,6 @@ use crate::message::{ToolArguments, ToolCall};
 #[derive(Clone, Debug)]
 pub(crate) struct ReadyCall {
     pub(crate) sent: Arc<ToolCall>,
-    /// Whether a decision changed the arguments of the call.
     pub(crate) is_edited: bool,
     /// Whether the call may run with its arguments without another decision.
     pub(crate) is_approved: bool,

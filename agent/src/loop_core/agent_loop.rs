@@ -68,7 +68,6 @@ pub struct AgentLoop {
     /// The initial, empty message of the reply that is being streamed.
     pub(super) streaming: Option<Arc<Message>>,
     pub(super) is_suspended: bool,
-    /// The state that the prompt passed for tools, serialized as JSON.
     #[serde(default, skip_serializing_if = "RunState::is_empty")]
     pub(super) state: RunState,
     /// The signature of the run, if the run was signed before it was stored.

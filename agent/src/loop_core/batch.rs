@@ -21,7 +21,6 @@ pub(super) struct Batch {
     /// Whether the calls were made outside of the run, and the model is not asked afterwards.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_settled: bool,
-    /// Whether a steering message arrived, and takes precedence over calls that have not begun.
     pub(super) is_steered: bool,
 }
 
@@ -35,16 +34,13 @@ pub(super) struct Slot {
     /// The arguments without secrets, as a request for a decision shows them. `None` if nothing is withheld.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) shown: Option<ToolArguments>,
-    /// Whether a decision changed the arguments.
     #[serde(default)]
     pub(super) is_edited: bool,
     /// Whether the call needs no further decision, because its arguments were allowed or its tool has begun to run before.
     #[serde(default)]
     pub(super) is_approved: bool,
-    /// A person's inputs to the questions that the tool asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_inputs")]
     pub(super) inputs: Vec<RecordedInput>,
-    /// The number of times that a resumed run has asked again for a decision on the call.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) asked_again: u32,
     /// The signature of the call, if the application signs stored runs. Removed when the state of the call changes.
@@ -64,13 +60,11 @@ pub(super) enum SlotState {
     /// The start event of the call has not been emitted yet.
     Planned,
     Started,
-    /// The call waits for a decision on these arguments.
     Undecided(ToolArguments),
     /// The call may run, or is running.
     Ready,
     /// The result of the call comes from outside, under this handle (an id).
     Deferred(String),
-    /// The call waits for a person's inputs to these questions of its tool.
     Asked(Vec<Question>),
     /// The call's sub-agent, whose run is in the box, waits for decisions, inputs or results.
     Child(Box<AgentLoop>),
@@ -95,7 +89,6 @@ impl Slot {
         }
     }
 
-    /// Returns the call with the arguments that it runs with.
     pub(super) fn effective(&self) -> Arc<ToolCall> {
         match &self.args {
             None => self.call.clone(),

@@ -9,13 +9,11 @@ use super::config::UsageLimits;
 use super::end::{Limit, LimitReached};
 use crate::message::Usage;
 
-/// The requests, calls, runs and usage of a tree of runs, or of the ended sub-agents of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Spent {
     pub(crate) requests: u64,
     pub(crate) tool_calls: u64,
-    /// The number of sub-agent runs that calls started.
     pub(crate) runs: u32,
     pub(crate) usage: Usage,
 }
@@ -88,7 +86,6 @@ impl TreeBudget {
         Ok(())
     }
 
-    /// Subtracts a call that was counted and did not run.
     pub(super) fn return_call(&self) {
         let mut spent = self.spent();
         spent.tool_calls = spent.tool_calls.saturating_sub(1);
@@ -128,7 +125,6 @@ pub(crate) struct TreeReservation {
     pub(crate) returned: u64,
 }
 
-/// The reply to a [`TreeReservation`].
 #[cfg(feature = "durable-restate")]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ReservedPart {
@@ -140,7 +136,6 @@ pub(crate) struct ReservedPart {
 
 #[cfg(feature = "durable-restate")]
 impl Spent {
-    /// Reserves as much of the wanted amounts as the limits allow.
     pub(crate) fn reserve(
         &mut self,
         TreeReservation { limits, max_runs, wanted, returned }: TreeReservation,
@@ -168,7 +163,6 @@ impl TreeBudget {
         Self::new(UsageLimits { tool_calls, ..UsageLimits::default() }, spent)
     }
 
-    /// Sets the number of calls that may still be made.
     pub(crate) fn set_calls(&self, number: u64) {
         if let Some(allowed) = self.limits.tool_calls {
             self.spent().tool_calls = allowed.saturating_sub(number);

@@ -19,7 +19,6 @@ use crate::tool::progress::Progress;
 
 const TRUNCATED: &str =
     "The call was not run: the reply was cut by its token limit, so the arguments may be incomplete.";
-/// The beginning of the result of a call that the loop refused.
 pub(super) const NOT_RUN: &str = "The call was not run:";
 const STEERED: &str = "The call was not run, or was stopped, because of a new message.";
 
@@ -192,7 +191,6 @@ impl AgentLoop {
         self.batch.next_segment(&config)
     }
 
-    /// Enters the phase that follows from the states of the calls.
     pub(super) fn advance(&mut self) {
         let undecided = |state: &SlotState| matches!(state, SlotState::Undecided(_));
         if self.batch.is_steered && self.batch.any(undecided) {

@@ -95,7 +95,6 @@ impl AgentLoop {
         self.count_child(child.spent());
     }
 
-    /// Returns the number of calls of the run and its children that wait for a decision, an input or a result from outside.
     pub(super) fn waits_for(&self) -> usize {
         let own = |state: &SlotState| {
             matches!(state, SlotState::Undecided(_) | SlotState::Deferred(_) | SlotState::Asked(_))
@@ -157,12 +156,10 @@ impl AgentLoop {
         self.budget.0.get_or_insert_with(|| Arc::new(TreeBudget::new(limits, spent))).clone()
     }
 
-    /// Returns the tokens and cost of the run and its children, including the children that wait.
     pub(crate) fn tree_usage(&self) -> Usage {
         if self.children().next().is_none() { self.usage.clone() } else { self.spent().usage }
     }
 
-    /// Returns the number of levels of waiting children below this run.
     pub(crate) fn depth(&self) -> usize {
         self.children().map(|(_, _, child)| child.depth() + 1).max().unwrap_or_default()
     }
@@ -190,7 +187,6 @@ impl AgentLoop {
         }
     }
 
-    /// Takes the waiting child out of its call, and makes the call ready to run again.
     pub(crate) fn continue_child(&mut self, ord: u32) -> Option<Box<AgentLoop>> {
         let slot = self.batch.slots.get_mut(usize::try_from(ord).ok()?)?;
         let runs = matches!(self.phase, Phase::Await | Phase::CallTools);

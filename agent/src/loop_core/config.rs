@@ -53,7 +53,6 @@ pub struct LoopConfig {
 }
 
 impl LoopConfig {
-    /// Returns whether a steering message takes precedence over calls that have not begun.
     pub(crate) fn may_be_steered(&self) -> bool {
         self.steering != SteeringPolicy::AfterBatch
     }

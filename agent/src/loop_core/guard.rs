@@ -73,7 +73,6 @@ pub(super) struct Repeats {
 struct RepeatCount {
     /// The number of ended calls since the result last changed, including calls that did not run.
     count: u32,
-    /// The number of calls that have begun and not ended.
     #[serde(default)]
     open: u32,
     result: Option<Signature>,

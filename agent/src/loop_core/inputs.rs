@@ -49,7 +49,6 @@ impl ModelReply {
     }
 }
 
-/// The result of preparing a call, in the form that the journal of a durable run stores.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Prepared {

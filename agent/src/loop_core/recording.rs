@@ -287,7 +287,6 @@ impl AgentLoop {
         while !self.is_driven && self.step() {}
     }
 
-    /// Takes the pending transition, and returns whether there was one.
     pub(super) fn step(&mut self) -> bool {
         match self.transition() {
             None => return false,
@@ -337,7 +336,6 @@ impl AgentLoop {
         }
     }
 
-    /// Adds a complete message to the conversation, with its start and end events.
     pub(super) fn add(&mut self, message: Arc<Message>) {
         self.emit(|_| EventKind::MessageStart { message: message.clone() });
         self.keep(message);
@@ -412,7 +410,6 @@ impl AgentLoop {
         }
     }
 
-    /// Ends a turn whose calls all have their results in the conversation.
     pub(super) fn close_turn(&mut self) {
         self.end_turn();
         #[expect(clippy::cast_precision_loss, reason = "for a text")]

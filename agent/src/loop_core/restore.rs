@@ -96,7 +96,6 @@ impl AgentLoop {
         Some(core)
     }
 
-    /// Returns the `Spent` of an ended run, counted in the messages that it added.
     pub(crate) fn spent_for(config: Arc<LoopConfig>, added: &[Arc<Message>]) -> Spent {
         let mut run = Self::begin("".into(), config, Conversation::new(), Vec::new(), true);
         for message in added {
@@ -134,7 +133,6 @@ impl AgentLoop {
     }
 }
 
-/// Removes the prompts and queued messages of this turn from the front of `rest`, and returns them.
 fn take_injected(rest: &mut &[StoredMessage], turn: u32) -> Vec<Arc<Message>> {
     let is_injected = |stored: &&StoredMessage| {
         stored.turn == turn && !matches!(*stored.message, Message::Assistant(_) | Message::ToolResult(_))

@@ -10,7 +10,6 @@ const WITH_PROGRESS: u32 = 3;
 /// The tries of one tool in a run: calls that were refused, and calls after which the tool asked for another call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct ToolRetries {
-    /// The number of tries.
     all: u32,
     /// The issues of the first try, or of the last try that was progress.
     best: BTreeSet<String>,

@@ -57,7 +57,6 @@ impl fmt::Debug for RunSecrets {
     }
 }
 
-/// The filter by which the JSON of an event leaves out secret arguments.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct EventSecrets {
     pub(super) secrets: RunSecrets,

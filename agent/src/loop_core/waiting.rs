@@ -176,20 +176,16 @@ impl AgentLoop {
     }
 }
 
-/// A validated call that may still run.
 #[cfg(feature = "runtime")]
 #[derive(Clone, Debug)]
 pub(crate) struct SignedCall {
-    /// The position of the call in the batch.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) at: usize,
-    /// The id of the call's approval request.
     pub(crate) request_id: String,
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) key: StepKey,
     /// The call, with the arguments that its tool receives.
     pub(crate) call: ToolCall,
-    /// The fingerprint of the name and parameters of the call's tool.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) fingerprint: u64,
     /// The validated arguments, if the call waits for a decision.

@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 
 /// The keyword with which FastMCP marks the schema of a wrapping object.
 const MARK: &str = "x-fastmcp-wrap-result";
-/// The member of a wrapping object that contains the value.
 const RESULT: &str = "result";
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 /// Maximum depth of nested schemas in the search for values that are not objects.
@@ -17,7 +16,6 @@ const MAX_DEPTH: usize = 16;
 /// A check of structured results against the output schema of a tool, without coercion.
 #[derive(Clone)]
 pub(super) struct OutputCheck {
-    /// The compiled schema of the structured result, or of the object that wraps the result.
     plan: Plan,
     is_wrapped: bool,
 }

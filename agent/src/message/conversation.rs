@@ -53,7 +53,6 @@ use super::view::ViewChange;
 pub struct Conversation {
     messages: MessageList,
     view: Arc<Vec<ViewChange>>,
-    /// Stored fields that this version does not know.
     extra: Map<String, Value>,
 }
 

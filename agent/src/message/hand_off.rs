@@ -19,7 +19,6 @@ use super::part::Part;
 use super::roles::AssistantMessage;
 use super::words::StopReason;
 
-/// The provider, protocol and model that get a request, and the media that the model accepts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Recipient {
     pub(crate) provider: Arc<str>,
@@ -151,7 +150,6 @@ impl HandOff {
         Self { recipient, sent: MessageList::new().with_slot(KeptSlot::new()), ..Self::default() }
     }
 
-    /// Copies the hand-off for a conversation that begins with the same messages.
     #[cfg(any(test, feature = "runtime"))]
     pub(crate) fn fork(&self) -> Self {
         let fork = self.clone();
@@ -473,7 +471,6 @@ fn is_legal(id: &str) -> bool {
     id.bytes().all(|byte| IS_ID_BYTE[usize::from(byte)])
 }
 
-/// A hasher for values that are already hashes.
 #[derive(Default)]
 struct IdHash(u64);
 

@@ -11,7 +11,6 @@ const MAX_DEPTH: usize = 64;
 
 const ESCAPE: &str = "$json";
 
-/// Returns whether a value is nested too deeply to be stored directly.
 pub(crate) fn is_deep(value: &Value) -> bool {
     fn deeper_than(value: &Value, levels: usize) -> bool {
         match value {

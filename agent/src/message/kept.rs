@@ -14,7 +14,6 @@ use super::by_role::Message;
 /// The maximum number of bytes that are kept in the whole process. The least recently used texts are dropped first.
 const MAX_KEPT: usize = 256 << 20;
 
-/// A piece of encoded text, which requests share.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct TextSegment {
     text: Arc<str>,
@@ -44,7 +43,6 @@ impl From<Arc<str>> for TextSegment {
     }
 }
 
-/// A position in a list of messages at which encoding can continue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ResumePoint {
     /// The number of messages before the position.
@@ -71,7 +69,6 @@ pub(crate) struct KeptText {
     /// The positions at which encoding can continue, in order. The last position is the end of the text.
     pub(crate) points: Vec<ResumePoint>,
     pub(crate) segments: Vec<TextSegment>,
-    /// Whether the calls in the text have the same ids as in the messages.
     pub(crate) has_own_ids: bool,
 }
 
@@ -92,7 +89,6 @@ impl KeptSlot {
         Self(Some(Arc::default()))
     }
 
-    /// Creates a separate slot that begins with the same text.
     pub(crate) fn fork(&self) -> Self {
         let fork = Self::new();
         if let Some(kept) = self.0.as_ref().and_then(|slot| slot.lock().kept.clone()) {
@@ -129,7 +125,6 @@ impl KeptSlot {
         drop((replaced, evicted));
     }
 
-    /// Returns whether the slot can keep a text.
     pub(crate) fn is_some(&self) -> bool {
         self.0.is_some()
     }

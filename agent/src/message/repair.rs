@@ -87,7 +87,6 @@ impl Conversation {
     }
 }
 
-/// A call, and the index of its result in the conversation.
 struct CallSlot {
     id: String,
     tool: String,
@@ -97,7 +96,6 @@ struct CallSlot {
 struct Ledger {
     /// The calls of each message that needs results, by the message's index.
     calls: HashMap<usize, Vec<CallSlot>>,
-    /// The indices of the results that are kept.
     kept: HashSet<usize>,
     repairs: Vec<String>,
 }

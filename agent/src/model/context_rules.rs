@@ -70,7 +70,6 @@ pub(crate) enum SummaryAuthor {
     /// The provider of the model, which writes summaries within its replies. If the provider cannot do this, the model of the run writes
     /// the summaries.
     Provider,
-    /// No summaries are written, so messages are not replaced.
     Off,
 }
 
@@ -83,7 +82,6 @@ pub(crate) enum ViewDecision {
     },
     /// A single result after the newest reply is larger than the window. It is [shortened](ConversationView::shorten).
     Shorten {
-        /// The index of the result in the conversation.
         index: usize,
         /// The number of bytes to keep.
         bytes: usize,
@@ -93,7 +91,6 @@ pub(crate) enum ViewDecision {
         /// The index of the first message in the conversation that stays.
         at: usize,
     },
-    /// Nothing can be replaced, and the request is probably too long.
     Full {
         needed: u64,
         usable: u64,
@@ -196,7 +193,6 @@ impl ContextRules {
         self
     }
 
-    /// Returns the size of a request, in tokens, from which messages are compacted.
     #[cfg(feature = "runtime")]
     pub(crate) fn compaction_trigger(&self, usable: u64) -> u64 {
         part_of(usable, thousandths(self.compact_at))

@@ -14,7 +14,6 @@ pub(crate) enum RequestNotice {
     BudgetNear { key: String, budget: String, share: f64 },
 }
 
-/// The notices of a request, shared by the models that pass the request on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestNotices(Arc<Mutex<Vec<RequestNotice>>>);
 

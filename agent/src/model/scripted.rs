@@ -55,13 +55,11 @@ enum FallbackReplies {
 #[derive(Default)]
 struct ScriptState {
     replies: VecDeque<ScriptedReply>,
-    /// The initial number of replies.
     given: usize,
     /// The number of requests so far, also without a record.
     asked: usize,
     requests: Vec<ModelRequest>,
     keeps_no_record: bool,
-    /// The number of calls so far, from which the ids of calls are made.
     calls: usize,
 }
 

@@ -44,7 +44,6 @@ pub struct ModelStream {
     cancel: CancelToken,
     cancelled: Cancelled,
     accumulator: Accumulator,
-    /// The events that the reader of this stream has not received yet.
     ready: VecDeque<ModelEvent>,
     arguments: Option<CallArguments>,
     /// The cell in which a `Fallback` puts the provider, protocol, model and additional fields of the reply. `None` for any other model.

@@ -69,7 +69,6 @@ impl CallIds {
         Self { changed }
     }
 
-    /// Returns the id that the request uses in place of `id`.
     pub(super) fn get<'i>(&'i self, id: &'i str) -> &'i str {
         self.changed.get(id).map_or(id, String::as_str)
     }

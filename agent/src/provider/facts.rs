@@ -80,7 +80,6 @@ pub struct Prices {
 struct LongRequest {
     /// Number of tokens, including cached ones, above which a request is long.
     above: u64,
-    /// Factor for the prices of the request's tokens, including reads from and writes to the cache.
     input_factor: f64,
     output_factor: f64,
 }
@@ -151,7 +150,6 @@ const fn reading(input: f64, output: f64, read: f64) -> Prices {
     each(input, output, read, input)
 }
 
-/// Adds `OpenAI`'s surcharge for long requests.
 const fn openai(prices: Prices) -> Prices {
     prices.above(272_000, 2.0, 1.5)
 }
@@ -282,7 +280,6 @@ pub(super) fn known(name: &str) -> Option<ModelFacts> {
     })
 }
 
-/// Guesses the provider of a model from the beginning of the model's name.
 #[cfg(feature = "http")]
 pub(super) fn provider_of(model: &str) -> Option<&'static str> {
     let begins = |words: &[&str]| words.iter().any(|word| model.starts_with(word));

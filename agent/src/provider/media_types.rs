@@ -14,10 +14,14 @@ pub(super) const IMAGES: &[&str] = &["image/jpeg", "image/png", "image/gif", "im
 
 #[derive(Debug)]
 pub(super) enum UnsupportedPart {
-    /// The protocol accepts no part of this kind.
     Kind(Cow<'static, str>),
     /// The protocol accepts this kind of part, but not this media type.
-    Type { what: &'static str, name: Option<String>, mime: Option<String>, takes: &'static [&'static str] },
+    Type {
+        what: &'static str,
+        name: Option<String>,
+        mime: Option<String>,
+        takes: &'static [&'static str],
+    },
 }
 
 impl UnsupportedPart {
@@ -140,7 +144,6 @@ fn is_text(mime: &str) -> bool {
         "application/sql",
         "application/x-ndjson",
     ];
-    // Rich text is a separate format, not plain text.
     (mime.starts_with("text/") && mime != "text/rtf")
         || TEXTS.contains(&mime)
         || mime.ends_with("+json")

@@ -28,7 +28,6 @@ pub(super) fn user_id(request: &ModelRequest) -> Result<Option<&str>, ModelError
     }
 }
 
-/// Returns the metadata other than the user's id, checked against OpenAI's limits.
 pub(super) fn tags(request: &ModelRequest) -> Result<Map<String, Value>, ModelError> {
     let tags: Map<String, Value> = others(request).map(|(key, value)| (key.clone(), value.clone())).collect();
     if tags.len() > MAX_TAGS {

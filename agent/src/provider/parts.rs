@@ -80,7 +80,6 @@ pub(super) fn with_rest(part: Part, provider: &str, rest: JsonObject, source: Js
     }
 }
 
-/// Merges a part's provider data into the object that is sent to the provider.
 pub(super) fn add_rest(object: &mut JsonObject, rest: Option<&Value>) {
     let Some(rest) = rest.and_then(Value::as_object) else { return };
     for (key, value) in rest {
@@ -93,7 +92,6 @@ pub(super) fn add_rest(object: &mut JsonObject, rest: Option<&Value>) {
     }
 }
 
-/// The key in the provider data of a reply with which a recorded request begins.
 const FIRST: &str = "first";
 
 /// Marks a request that begins with the assistant, so that the encoder does not add [`OPENING`].

@@ -102,7 +102,6 @@ pub(crate) struct KnownPrices {
 
 #[cfg(feature = "runtime")]
 impl KnownPrices {
-    /// Returns the prices of a model, which is named `provider/model`.
     pub(crate) fn of(&self, model: &str) -> Option<Prices> {
         self.given(model).or_else(|| super::facts::known_prices(model))
     }

@@ -14,7 +14,6 @@ use super::parts::own_data;
 use crate::message::{AssistantMessage, Content, Message, MessageList, Part, ToolResultMessage};
 use crate::model::{ModelError, ModelInfo};
 
-/// The rules of a protocol for the turns of a conversation.
 #[derive(Debug)]
 pub(super) struct WireRules {
     /// The name of the protocol in errors and in texts for the model.
@@ -38,7 +37,6 @@ pub(super) enum TurnJoining {
 /// place.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ResultMedia {
-    /// Among the texts.
     Inside,
     /// In a separate field of the same result.
     Beside(fn(&Part, &str) -> bool),
@@ -51,7 +49,6 @@ pub(super) enum ResultMedia {
 /// The place for media of other providers' replies. Most protocols accept no media in messages of the assistant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ForeignMedia {
-    /// In the message of the assistant.
     Inside,
     /// In a message of the user after the reply.
     AfterReply,
@@ -63,7 +60,6 @@ pub(super) enum ForeignMedia {
 #[derive(Debug)]
 pub(super) struct WireTurn<'a> {
     pub(super) content: TurnContent<'a>,
-    /// The data that this provider attached to the message.
     pub(super) data: Option<&'a Value>,
     /// Whether the turn is added to the previous message, if the protocol joins turns.
     pub(super) joins: bool,
@@ -71,7 +67,6 @@ pub(super) struct WireTurn<'a> {
     pub(super) start: Option<TurnBoundary>,
 }
 
-/// A position in a conversation, between two turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TurnBoundary {
     /// The number of messages before the position.
@@ -82,16 +77,16 @@ pub(super) struct TurnBoundary {
 #[derive(Debug)]
 pub(super) enum TurnContent<'a> {
     /// A message of the user, or an instruction. Its role is `user` or one of [`WireRules::roles`].
-    Input { role: &'a str, parts: &'a [Part] },
-    /// A message of the assistant.
+    Input {
+        role: &'a str,
+        parts: &'a [Part],
+    },
     Reply {
         message: &'a AssistantMessage,
         /// Whether no message of the user follows this reply.
         is_current: bool,
     },
-    /// The result of a call.
     Result(WireResult<'a>),
-    /// Media that were moved out of earlier turns, already encoded as parts of a user's message.
     Media(Vec<Value>),
 }
 
@@ -99,7 +94,6 @@ pub(super) enum TurnContent<'a> {
 #[derive(Debug)]
 pub(super) struct WireResult<'a> {
     pub(super) message: &'a ToolResultMessage,
-    /// The id of the call in the request.
     pub(super) call_id: &'a str,
     /// The parts of the result, except media that are sent in another field or message.
     pub(super) parts: Cow<'a, [Part]>,

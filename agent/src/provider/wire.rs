@@ -21,7 +21,6 @@ use crate::message::{AssistantMessage, MessageList};
 /// Kept text cannot be changed, so a turn can join an item of the kept text only after a [rewind](Self::rewind).
 pub(super) struct WireList<'a> {
     messages: &'a MessageList,
-    /// The key of an item's list, such as `content`, to which joining turns are added.
     content: &'static str,
     kept: KeptText,
     stable: usize,
@@ -165,7 +164,6 @@ impl<'a> WireList<'a> {
         None
     }
 
-    /// Returns the position at which writing starts.
     pub(super) fn start(&self) -> TurnBoundary {
         TurnBoundary { messages: self.resumed.messages, follows_result: self.resumed.follows_result }
     }

@@ -111,7 +111,6 @@ impl Prompt {
 pub(super) struct PartialAnswer {
     plan: Plan,
     stream: ArgumentStream,
-    /// The index of the reply's part that contains the answer.
     part: Option<usize>,
 }
 

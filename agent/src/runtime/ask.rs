@@ -37,7 +37,6 @@ use crate::tool::{definition::ToolDefinition, value::Tool};
 
 pub(super) struct ReplyStream {
     pub(super) stream: ModelStream,
-    /// Whether the start of the reply was recorded.
     pub(super) is_started: bool,
     timing: RequestTiming,
     chunk_meters: Vec<ChunkMeter>,
@@ -379,7 +378,6 @@ impl Config {
             return messages;
         }
         let mut shown = Vec::with_capacity(messages.len());
-        // The results follow the reply that contains their calls.
         let mut reply = None;
         for message in &messages {
             let own = match &**message {
@@ -411,7 +409,6 @@ impl Config {
         Some(shown)
     }
 
-    /// Lets the hooks convert a custom message of the application.
     fn convert(&self, message: &Arc<Message>) -> Arc<Message> {
         let Message::Custom(custom) = &**message else { return message.clone() };
         if is_continuation(custom) {

@@ -359,7 +359,6 @@ impl Assistant {
         self.shared.steered.notified().await;
     }
 
-    /// Returns whether a steering message arrived in this turn.
     pub(super) fn is_steered(&self) -> bool {
         self.state().steering.has_new_messages()
     }
@@ -368,12 +367,10 @@ impl Assistant {
         self.shared.idle.notify_waiters();
     }
 
-    /// Keeps a file for as long as the conversation may refer to it.
     pub(super) fn keep_file(&self, file: SpilledFile) {
         self.state().spilled.push(Arc::new(file));
     }
 
-    /// Returns the results that a call of `read_result` may read.
     pub(super) fn spilled_results(&self) -> SpilledResults {
         let files = self.state().spilled.clone();
         SpilledResults::new(files, self.messages())

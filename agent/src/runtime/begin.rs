@@ -17,7 +17,6 @@ use crate::steps::SharedLoop;
 use crate::tool::cancel::CancelToken;
 use crate::tool::context::ToolContext;
 
-/// The input with which a run begins.
 pub(super) enum RunStart {
     Prompts(Vec<Message>),
     /// Calls that were made outside of a run, and messages that come before the calls.
@@ -29,15 +28,12 @@ pub(super) enum RunStart {
     Continue {
         /// The unfinished run that the session had when the prompt was made.
         unfinished: Option<Arc<str>>,
-        /// Messages for the next request.
         messages: Vec<Message>,
     },
     Resume {
         run: Box<(SuspendedRun, Decisions)>,
-        /// Messages for the next request of the run.
         messages: Vec<Message>,
     },
-    /// The suspended sub-agent of a call, and the decisions and results with which it continues.
     Child {
         run: Box<AgentLoop>,
         resumption: Box<Resumption>,
@@ -92,7 +88,6 @@ impl RunStart {
 
 pub(super) struct StartedRun {
     pub(super) run: SharedLoop,
-    /// The queued messages with which the run begins.
     pub(super) taken: Vec<QueuedMessage>,
     /// The decisions and results with which the run resumes. `None` if the run is new.
     pub(super) resumption: Option<Resumption>,
@@ -291,7 +286,6 @@ impl AssistantState {
 }
 
 impl Config {
-    /// Returns whether a result of the recorded turn requires that the model is asked at once.
     pub(super) fn needs_follow_up(&self, turn: &RecordedTurn) -> bool {
         let asks = |(call, result): (_, _)| self.registry.triggers_follow_up(call, &result);
         turn.results().any(asks)

@@ -19,7 +19,6 @@ use crate::tool::{
     value::Tool,
 };
 
-/// A call that may run, with the values that it needs from its run.
 pub(super) struct CallBody {
     pub(super) config: Arc<Config>,
     pub(super) key: StepKey,

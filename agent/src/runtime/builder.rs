@@ -43,7 +43,6 @@ use crate::tool::state::StateKey;
 use crate::tool::state::StateMap;
 use crate::tool::value::Tool;
 
-/// Default timeout of a call.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A builder of an [`Assistant`].
@@ -89,7 +88,6 @@ pub struct AssistantBuilder {
     context: Option<Arc<ContextRules>>,
     counter: Arc<dyn TokenCounter>,
     models: Vec<NamedModel>,
-    /// The hooks that may choose the model and the tools of a turn.
     choosers: Vec<Arc<dyn Hooks>>,
     meters: Vec<Meter>,
     chunk_meters: Vec<ChunkMeter>,
@@ -567,7 +565,6 @@ impl AssistantBuilder {
     }
 }
 
-/// Returns the limits for the context window of `model`.
 fn limits(
     rules: &Arc<ContextRules>,
     model: &Arc<dyn Model>,

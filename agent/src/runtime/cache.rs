@@ -137,7 +137,6 @@ impl fmt::Debug for ResultCache {
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct CallKey {
     tool: String,
-    /// The fingerprint of the tool's parameters.
     fingerprint: u64,
     session: Option<String>,
     source: Option<Identity>,
@@ -222,7 +221,6 @@ fn exact_text(args: &Value, sent: &str) -> String {
     key
 }
 
-/// Returns and logs the tools whose results `cache_results` does not keep, with the reasons.
 pub(super) fn uncached<'t>(
     tools: impl Iterator<Item = &'t Tool>,
     has_hooks: bool,

@@ -35,7 +35,6 @@ use crate::tool::value::Tool;
 #[derive(Clone)]
 pub(super) struct Config {
     pub(super) model: Arc<dyn Model>,
-    /// The settings that all requests have in common.
     pub(super) request: ModelRequest,
     pub(super) registry: Registry,
     pub(super) state_types: StateTypes,
@@ -45,10 +44,8 @@ pub(super) struct Config {
     pub(super) continue_length: u32,
     pub(super) hooks: Vec<Arc<dyn Hooks>>,
     pub(super) approver: Option<Approver>,
-    /// The function that answers the questions of tools.
     pub(super) answerer: Option<Answerer>,
     pub(super) signer: Option<Arc<Signer>>,
-    /// The listeners with which a new assistant starts.
     pub(super) listeners: Listeners,
     /// The queues from which a turn takes all waiting messages instead of one.
     pub(super) delivers_all: Vec<Queue>,
@@ -61,7 +58,6 @@ pub(super) struct Config {
     pub(super) max_requests_in_flight: usize,
     pub(super) tool_timeout: Duration,
     pub(super) cancel_grace: Duration,
-    /// Whether to cache the results of tools that do not set caching themselves.
     pub(super) cache: bool,
     /// The cache that this assistant can share with others; `None` if the assistant has a cache of its own.
     pub(super) shared_cache: Option<ResultCache>,
@@ -72,15 +68,10 @@ pub(super) struct Config {
     pub(super) context: Option<ContextLimits>,
     pub(super) counter: Arc<dyn TokenCounter>,
     pub(super) budgets: Option<Arc<Budgets>>,
-    /// The models that the application can choose, in addition to the assistant's own.
     pub(super) models: Arc<[NamedModel]>,
-    /// The hooks that may choose the model and the tools of a turn.
     pub(super) choosers: Vec<Arc<dyn Hooks>>,
-    /// Whether the replies of a run may come from different models.
     pub(super) may_switch: bool,
-    /// Access to the store that records calls and sessions.
     pub(super) keeper: Option<Arc<StoreAccess>>,
-    /// Whether any tool has a function that formats its stored results.
     pub(super) formats_results: bool,
     pub(super) meters: Vec<Meter>,
     pub(super) chunk_meters: Vec<ChunkMeter>,
@@ -96,7 +87,6 @@ pub(super) struct Config {
     pub(super) capture: Option<Arc<Capture>>,
     /// The source of prompts that set none.
     pub(super) source: Option<Source>,
-    /// The function that wraps the models of this assistant and of its sub-agents.
     #[cfg(feature = "studio")]
     pub(super) wrap_model: Option<ModelWrap>,
 }
@@ -165,7 +155,6 @@ impl Config {
         self.request.tools = shown_tools(&self.registry, self.max_depth, tools);
     }
 
-    /// Returns the configuration of a run whose prompt adds these tools.
     pub(super) fn with_tools(&self, tools: ToolSet) -> Result<Self, RunError> {
         let mut config = self.clone();
         let known = config.registry.len();
@@ -206,12 +195,10 @@ impl Config {
         tools.iter().filter(|tool| names.iter().any(|name| name == tool.name())).cloned().collect()
     }
 
-    /// Returns whether hooks may choose the model or the tools of a turn.
     pub(super) fn selects_model(&self) -> bool {
         !self.choosers.is_empty()
     }
 
-    /// Returns whether a turn may replace old messages, let hooks choose the model or the tools, or repeat the request.
     pub(super) fn prepares_requests(&self) -> bool {
         self.context.is_some() || self.selects_model() || self.continue_length > 0
     }

@@ -155,7 +155,6 @@ fn run_begins(call: &ChildCall, started: &StartedRun) -> RunningChildren {
     call.begun(&started.run)
 }
 
-/// Gives the conversation back to the assistant, and returns the output of the run.
 fn output(
     steps: &mut InProcessSteps,
     run: &SharedLoop,

@@ -17,7 +17,6 @@ use crate::step_key::StepKey;
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::value::Tool;
 
-/// The report of an ended child run, for the parent run that made the call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ChildReport {
     pub(crate) outcome: ToolOutcome,

@@ -49,19 +49,16 @@ pub(super) struct InProcessSteps {
     pub(super) error: Option<RunError>,
     /// The number of steps and of events of replies since the run last yielded to other tasks.
     steps: u32,
-    /// The decisions and results with which a suspended run continues.
     pub(super) resumption: Option<Resumption>,
     /// Whether calls that were checked before the run was resumed must be checked again.
     pub(super) checks_again: bool,
     pub(super) records: Option<Arc<RunRecords>>,
     /// The recorded states of calls that a crash interrupted, by the position of the call.
     pub(super) found: BTreeMap<u32, InterruptedCall>,
-    /// The checked arguments of the calls that may run, by the position of the call.
     pub(super) checked: BTreeMap<u32, Arc<CheckedArguments>>,
     pub(super) parent: Option<Arc<ParentRun>>,
     /// This run as its children see it. `None` until the run has a child.
     pub(super) as_parent: Option<Arc<ParentRun>>,
-    /// The suspended children that are about to continue, by the position of the call that started them.
     pub(super) continued: BTreeMap<u32, (Box<AgentLoop>, Resumption)>,
     /// The calls that start a child and have not ended. `None` until a call starts a child.
     pub(super) children: Option<RunningChildren>,
@@ -235,7 +232,6 @@ impl InProcessSteps {
         Ok((place, self.turn_span()))
     }
 
-    /// Returns the span of the turn, which ends when the next turn begins.
     pub(super) fn turn_span(&mut self) -> Span {
         let turn = self.run.lock().turn();
         match &self.turn {

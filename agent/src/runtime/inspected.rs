@@ -41,7 +41,6 @@ impl Assistant {
         keeper.load_first(session, limit).await.unwrap_or_default()
     }
 
-    /// Returns the model itself, to test its wrappers.
     #[cfg(all(test, feature = "openai"))]
     pub(crate) fn model_handle(&self) -> &dyn crate::model::Model {
         &*self.config().model
@@ -55,7 +54,6 @@ impl Assistant {
         self.config().secrets()
     }
 
-    /// Returns a context with the source and the time limits of the assistant's runs, for a call outside of a run.
     pub(crate) fn call_context(&self, cancel: CancelToken) -> ToolContext {
         let config = self.config();
         let context = ToolContext::new().with_cancel(cancel).with_cancel_grace(config.cancel_grace);

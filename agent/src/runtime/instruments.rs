@@ -135,7 +135,6 @@ impl Instruments {
         }
     }
 
-    /// Records the time between two chunks of a reply.
     pub(super) fn record_chunk(&self, reply: &AssistantMessage, took: Duration) {
         let attributes = request_attributes(&reply.provider, &reply.model, reply.response_model.as_deref());
         self.output_chunk.record(took.as_secs_f64(), &attributes);

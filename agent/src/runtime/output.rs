@@ -32,7 +32,6 @@ pub(super) const TOOL: &str = "structured_output";
 
 pub(super) struct ExpectedOutput {
     pub(super) plan: Plan,
-    /// The schema for models with structured output.
     pub(super) schema: OutputSchema,
     check: fn(&Plan, &str) -> Result<(), InvalidArguments>,
     tool: Result<Tool, String>,

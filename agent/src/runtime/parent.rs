@@ -46,13 +46,10 @@ pub(super) fn lock_children(children: &RunningChildren) -> MutexGuard<'_, Vec<(u
     children.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The part of a run that its children use.
 pub(super) struct ParentRun {
-    /// The assistant, whose listeners are notified of the events of the children.
     assistant: Assistant,
     reader: Option<EventSlot>,
     config: Arc<Config>,
-    /// Whether the run and its children are stored in sessions.
     pub(super) has_session: bool,
     pub(super) path: RunPath,
     pub(super) budget: Arc<TreeBudget>,
@@ -64,7 +61,6 @@ pub(super) struct ParentRun {
 }
 
 impl ParentRun {
-    /// Notifies the listeners and the stream readers of this run and of all runs above it.
     pub(super) async fn notify(&self, event: &Arc<Event>) {
         let mut parent = Some(self);
         while let Some(run) = parent {
@@ -124,7 +120,6 @@ impl Config {
 /// The state value from which the function of a sub-agent's tool gets the [`ChildCall`].
 pub(super) struct ChildHandle(pub(super) Arc<ChildCall>);
 
-/// A call of a tool that runs an assistant.
 pub(super) struct ChildCall {
     pub(super) parent: Arc<ParentRun>,
     /// The id of the child's run, which is the text of the call's [`StepKey`].
@@ -135,11 +130,8 @@ pub(super) struct ChildCall {
 
 #[derive(Default)]
 struct Inner {
-    /// The suspended run that the call is about to resume, with the decisions and results for it.
     continued: Option<(Box<AgentLoop>, Resumption)>,
-    /// The run of the child, once it has begun.
     run: Option<SharedLoop>,
-    /// The children of the child.
     children: RunningChildren,
     suspended: Option<Box<AgentLoop>>,
     /// The amounts that the child used, if it ended in an earlier process.
@@ -151,7 +143,6 @@ impl ChildCall {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether the call is about to resume a suspended child.
     pub(super) fn is_continued(&self) -> bool {
         self.inner().continued.is_some()
     }
@@ -181,7 +172,6 @@ impl ChildCall {
         self.inner().suspended = Some(Box::new(run));
     }
 
-    /// Records that the child ended in an earlier process, and adds its spending to the budget that all runs share.
     pub(super) fn ended(&self, spent: Spent) {
         self.parent.budget.add(&Spent { runs: spent.runs.saturating_add(1), ..spent.clone() });
         self.inner().ended = Some(Box::new(spent));

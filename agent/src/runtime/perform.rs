@@ -230,7 +230,6 @@ impl Performer {
         Some(EventKind::ModelSwitched { from, to, losses })
     }
 
-    /// Counts the parts of the conversation that are not sent to the model of this reply.
     fn losses(&self, conversation: &Conversation, reply: &AssistantMessage) -> HandOffLosses {
         let is_it = |info: &ModelInfo| {
             (&info.provider, &info.api, &info.model) == (&reply.provider, &reply.api, &reply.model)

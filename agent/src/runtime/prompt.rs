@@ -58,7 +58,6 @@ pub struct Prompt<T = ()> {
     context: ToolContext,
     /// The serialized state that this prompt adds to its run, or the error of the first value that could not be added.
     state: Result<RunState, StateError>,
-    /// The caller's token, which ends the run when it is cancelled.
     cancel: Option<CancelToken>,
     run_id: Arc<str>,
     answer: Result<TypedAnswer<T>, RunError>,
@@ -107,7 +106,6 @@ impl Prompt {
         self
     }
 
-    /// Makes the run of this prompt a child of the run that made `call`.
     pub(super) fn within(mut self, call: Arc<ChildCall>) -> Self {
         self.run_id = call.run_id.clone();
         self.within = Some(call);

@@ -144,7 +144,6 @@ impl QueuedMessage {
         self.resolve(Delivery::Cleared);
     }
 
-    /// Reports the delivery status to the receipts.
     pub(super) fn resolve(&self, delivery: Delivery) {
         self.state.send_replace(Some(delivery));
     }

@@ -44,12 +44,10 @@ struct SegmentCall {
     body: BoxFuture<'static, CallEnd>,
     /// The sub-agent's run, if the tool is an assistant.
     child: Option<Arc<ChildCall>>,
-    /// Whether `body` was polled.
     is_begun: bool,
     end: Option<CallEnd>,
 }
 
-/// The reason why waiting for the running calls ends.
 enum WakeReason {
     Ended,
     Reports(VecDeque<CallReport>),
@@ -274,7 +272,6 @@ pub(crate) struct JournaledCall {
     pub(crate) text: String,
     /// The arguments of the call, if they were checked in this process.
     pub(crate) checked: Option<Arc<CheckedArguments>>,
-    /// The answers that the tool's questions got so far.
     pub(crate) inputs: Vec<RecordedInput>,
     /// Whether the call may have begun before, so that it must not begin again.
     pub(crate) is_lost: bool,
@@ -377,7 +374,6 @@ pub(super) async fn keep_whole(
     }
 }
 
-/// Replaces the outcome of a call that a steering message aborted.
 pub(crate) fn mark_steered(outcome: &mut ToolOutcome) {
     if matches!(outcome, ToolOutcome::Interrupted { code, .. } if *code == OutcomeCode::ABORTED) {
         *outcome = steered();

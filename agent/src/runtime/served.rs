@@ -209,7 +209,6 @@ impl ServedAssistant {
         Ok(Performer::new(self.config.clone(), run.clone(), context))
     }
 
-    /// Returns whether a result of this turn requires that the model is asked at once.
     pub(crate) fn needs_follow_up(&self, turn: &RecordedTurn) -> bool {
         self.config.needs_follow_up(turn)
     }

@@ -110,14 +110,12 @@ pub(super) fn read_result(spill: Option<SpillFolder>) -> Result<Tool, Definition
     tool.configure(|options| options.effect(Effect::Pure).cache(false))
 }
 
-/// Returns the text of the newest result of the call with this id.
 pub(super) fn result_text(conversation: &Conversation, call_id: &str) -> Option<String> {
     let mut results = conversation.iter().rev().filter_map(Message::as_tool_result);
     let result = results.find(|result| result.call_id == call_id)?;
     Some(result.content.iter().filter_map(Part::as_text).collect())
 }
 
-/// Returns the part of a text that a call of `read_result` asks for.
 pub(super) fn part_of_text(text: &str, args: &Value) -> ToolOutput {
     let (offset, length) = range(args);
     let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
@@ -131,7 +129,6 @@ fn range(args: &Value) -> (u64, u64) {
     (args["offset"].as_u64().unwrap_or(0), args["length"].as_u64().unwrap_or(8192).min(MAX_READ))
 }
 
-/// The results that the calls of [`READ_RESULT`] in one assistant may read.
 pub(super) struct SpilledResults {
     /// The files that this assistant wrote, or that were written by the assistants from which it was forked.
     files: Vec<Arc<SpilledFile>>,

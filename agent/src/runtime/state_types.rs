@@ -46,7 +46,6 @@ impl From<Vec<StateType>> for StateTypes {
 }
 
 impl StateTypes {
-    /// Parses the values of this state, and adds them to a context.
     pub(super) fn rebuild(
         &self,
         state: &RunState,

@@ -147,7 +147,6 @@ impl SuspendedRun {
     }
 }
 
-/// Shows the id of the run, and everything that the run waits for.
 impl fmt::Debug for SuspendedRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SuspendedRun")

@@ -22,9 +22,7 @@ pub(super) struct Abilities {
     pub(super) members: EnumMembers,
     pub(super) references: ReferenceSupport,
     pub(super) rest: RestKeyword,
-    /// Whether the dialect has a schema that accepts any value.
     pub(super) any: bool,
-    /// The largest value of `minItems` that the dialect accepts.
     pub(super) min_items: u64,
     pub(super) names: NameRule,
     /// Whether the dialect has `propertyOrdering`, which gives the order of keys.
@@ -37,7 +35,6 @@ impl Abilities {
     }
 }
 
-/// The names that properties may have.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum NameRule {
     All,
@@ -100,7 +97,6 @@ pub(super) enum ReferenceSupport {
     None,
 }
 
-/// The values that `additionalProperties` may have.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum RestKeyword {
     Schema,

@@ -40,7 +40,6 @@ pub struct Change {
 pub(crate) enum ChangeKind {
     /// The keyword is left out. Replies are still checked against it.
     Dropped,
-    /// The description expresses the keyword in words.
     Described,
     /// Other keywords replace the keyword, and may allow more values.
     Rewritten,
@@ -57,7 +56,6 @@ pub(crate) enum ChangeKind {
     /// The dialect cannot express the keyword in any way, the schema exceeds a limit of the dialect, or the provider refuses the name of a
     /// property.
     NotExpressible {
-        /// The reason.
         reason: String,
     },
 }

@@ -22,7 +22,6 @@ impl Cycles {
         Cycles::along(graph, rendered_children)
     }
 
-    /// Finds the cycles that do not lead through a named property.
     pub(super) fn without_properties(graph: &Graph) -> Cycles {
         Cycles::along(graph, |graph, id| match graph.kind(id) {
             NodeKind::Object(object) => {
@@ -91,7 +90,6 @@ impl Cycles {
         self.closed[self.group[id.at()] as usize]
     }
 
-    /// Returns whether both nodes are in the same cycle.
     pub(super) fn share_one(&self, a: NodeId, b: NodeId) -> bool {
         self.group[a.at()] == self.group[b.at()] && self.is_recursive(a)
     }

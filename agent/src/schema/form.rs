@@ -6,9 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// The keywords that a string keeps in a form.
 const TEXT: &[&str] = &["minLength", "maxLength"];
-/// The keywords that a number keeps in a form.
 const NUMBER: &[&str] = &["minimum", "maximum"];
 const FORMATS: &[&str] = &["email", "uri", "date", "date-time"];
 /// The keywords that become a sentence in the description if the form lacks them: each with the words before and after its value.

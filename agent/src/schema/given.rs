@@ -52,7 +52,6 @@ pub(super) fn as_plain_object(schema: &Value) -> Option<(Value, Vec<Change>)> {
     Some((Value::Object(out.into_owned()), changes))
 }
 
-/// Lists the restrictions of the application's schema that the model does not see, although arguments are checked against them.
 pub(super) fn unrendered_restrictions(schema: &Value, unmodelled: &[&str]) -> Vec<Change> {
     let mut out = Vec::new();
     let mut open = vec![(schema, String::new())];

@@ -12,7 +12,6 @@ use tokio::task::JoinSet;
 /// Pause after an error of the operating system, such as too many open files, before the next connection is accepted.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The connections that were open when their listener was closed.
 pub(crate) struct OpenConnections(JoinSet<()>);
 
 /// Accepts and serves connections, at most `max` at once, until `ending` completes. Then closes the listener, and

@@ -41,7 +41,6 @@ impl HostPolicy {
         Ok(Self { hosts, origins })
     }
 
-    /// Returns whether all accepted hosts are loopback names or addresses.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn is_local(&self) -> bool {
         self.hosts.iter().all(|host| LOCAL.contains(&&*host.name))
@@ -62,7 +61,6 @@ impl HostPolicy {
         }
     }
 
-    /// Returns whether the origin is the host that the request names, or is in the list of origins.
     fn accepts(&self, origin: &WebOrigin<&str>, own: &HostPort<&str>) -> bool {
         let port = |host: &HostPort<&str>| host.port.or(default_port(origin.scheme));
         let is_own = origin.host.name.eq_ignore_ascii_case(own.name) && port(&origin.host) == port(own);

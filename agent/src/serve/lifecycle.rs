@@ -12,9 +12,7 @@ use crate::tool::context::CANCEL_GRACE;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShutdownPhase {
     Open,
-    /// No new calls are accepted.
     Draining,
-    /// The calls have ended or were cancelled.
     Stopped,
 }
 
@@ -27,7 +25,6 @@ pub(crate) struct Lifecycle {
 struct LifecycleSignals {
     phase: watch::Sender<ShutdownPhase>,
     busy: AtomicUsize,
-    /// Notified when no request is running any longer.
     idle: Notify,
     stop: CancelToken,
 }
@@ -82,7 +79,6 @@ impl Lifecycle {
         self.phase() == ShutdownPhase::Open
     }
 
-    /// Completes when the server is in this phase or in a later one.
     pub(crate) async fn reached(&self, target: ShutdownPhase) {
         let reached = |phase: &ShutdownPhase| match target {
             ShutdownPhase::Open => true,
@@ -102,7 +98,6 @@ impl Lifecycle {
         RunningGuard(self.signals.clone())
     }
 
-    /// Returns the number of running requests.
     pub(crate) fn busy(&self) -> usize {
         self.signals.busy.load(Ordering::SeqCst)
     }

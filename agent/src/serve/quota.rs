@@ -10,7 +10,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(crate) struct Quota {
     all: Arc<Semaphore>,
     each: usize,
-    /// The semaphores of the callers that have a permit or wait for one.
     callers: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
 }
 

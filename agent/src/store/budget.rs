@@ -74,7 +74,6 @@ struct MemoryHold {
 }
 
 impl MemoryBudgets {
-    /// Returns the number of rows that these budgets would have in a database.
     pub(super) fn len(&self) -> usize {
         self.budgets.len() + self.holds.values().map(BTreeMap::len).sum::<usize>()
     }

@@ -38,7 +38,6 @@ pub struct MemoryStore {
 struct MemoryContents {
     records: HashMap<StepKey, InvocationRecord>,
     sessions: HashMap<String, MemorySession>,
-    /// The number of entries in all sessions.
     entries: usize,
     budgets: MemoryBudgets,
 }
@@ -393,7 +392,6 @@ mod tests {
         let twice = [hold("team", 10), hold("team", 10)].concat();
         assert_eq!(result(store.reserve("a", twice, 0, 10)).unwrap(), None, "it is held once");
         assert_eq!(result(store.reserve("b", hold("team", 10), 0, 10)).unwrap(), None);
-        // Neither a repeated nor a refused hold needs room.
         assert_eq!(result(store.reserve("b", hold("team", 10), 0, 10)).unwrap(), None);
         let refused = result(store.reserve("c", hold("team", 90), 0, 10)).unwrap();
         assert_eq!(refused, Some(BudgetUse::new("team", 0, 20)));

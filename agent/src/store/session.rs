@@ -39,7 +39,6 @@ pub struct SessionEntry {
     pub at: i64,
 }
 
-/// Returns the ids of the runs that began in these entries.
 pub(super) fn began(entries: &[SessionEntry]) -> impl Iterator<Item = &str> {
     let begins = entries.iter().filter(|entry| matches!(entry.kind, EntryKind::RunBegin));
     begins.map(|entry| entry.run.as_str()).filter(|run| !run.is_empty())

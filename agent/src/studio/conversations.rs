@@ -69,7 +69,6 @@ impl Conversations {
         self.runs().iter().rev().find(|run| &*run.conversation.id == conversation).cloned()
     }
 
-    /// Returns whether a run of the conversation is active, or waits for decisions or results.
     fn has_unfinished_run(&self, conversation: &str) -> bool {
         self.runs().iter().any(|run| &*run.conversation.id == conversation && !run.is_over())
     }

@@ -39,7 +39,6 @@ struct RequestProgress {
 struct RequestEnd {
     at: Instant,
     error: Option<String>,
-    /// The names of the tools that the reply calls.
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only responses of HTTP are shown"))]
     calls: Vec<String>,
 }

@@ -17,7 +17,6 @@ use super::waiting::{PageDecision, WaitingRun};
 use crate::runtime::{Run, RunError, RunHandle, SuspendedRun};
 use crate::serve::{Lifecycle, ShutdownPhase};
 
-/// Time between two keep-alive comments in an idle event stream.
 const PING: Duration = Duration::from_secs(10);
 const MAX_DECISIONS: usize = 1000;
 
@@ -149,7 +148,6 @@ impl StudioRun {
     }
 }
 
-/// The event stream of a browser that follows a run.
 struct RunReader {
     run: Arc<StudioRun>,
     changed: watch::Receiver<u64>,

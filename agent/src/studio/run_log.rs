@@ -28,11 +28,7 @@ pub(super) struct LogPosition {
 
 enum LogEntry {
     Event(String),
-    /// Adjacent deltas of one content part of a message, joined.
-    Delta {
-        head: Value,
-        text: String,
-    },
+    Delta { head: Value, text: String },
 }
 
 pub(super) struct RunLog {

@@ -288,7 +288,6 @@ async fn questions_are_answered_one_by_one_and_the_run_resumes_with_the_last() {
     assert!(events.contains("event: over") && !events.contains("4711"), "{events}");
     assert!(events.contains("coach 9, 4 digits, true") && events.contains("All is booked."), "{events}");
     assert_eq!(events.matches("studio_answered").count(), 3);
-    // The events of the sub-agent are in the log, with their run path.
     let inner: Vec<Value> = events
         .lines()
         .filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok())

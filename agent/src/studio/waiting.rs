@@ -10,10 +10,8 @@ use crate::runtime::{Decision, Decisions, SuspendedRun};
 use crate::tool::output::ToolOutput;
 use crate::tool::question::{AskError, Question, QuestionInput};
 
-/// An answer from a browser to an approval request, a question, or a call that waits for its result.
 #[derive(Deserialize)]
 pub(super) struct PageDecision {
-    /// The id that [`id_of`] returns.
     id: String,
     #[serde(flatten)]
     made: PageAnswer,
@@ -40,7 +38,6 @@ enum PageAnswer {
     Dismiss,
 }
 
-/// An answer whose kind fits its approval request, question or call.
 enum CheckedAnswer {
     Decision(Decision),
     Input(QuestionInput),
@@ -66,7 +63,6 @@ impl WaitingRun {
         self.suspended
     }
 
-    /// Returns the event that tells browsers what the run waits for.
     pub(super) fn to_event(&self) -> Value {
         let pending = self.suspended.pending().into_iter().map(|one| {
             let mut shown = json!(one);

@@ -232,7 +232,6 @@ impl<T: DeserializeOwned> Proof<T> {
         self.coerced(text, &read);
     }
 
-    /// Returns whether the schema accepts any value in place of the object that contains this key.
     fn takes_anything(&self, sent: &Value, key: &str) -> bool {
         let Some(closed) = &self.closed else { return false };
         let object = key.rsplit_once('/').map_or("", |(object, _)| object);
@@ -273,7 +272,6 @@ impl<T: DeserializeOwned> Proof<T> {
         }
     }
 
-    /// Checks a text that the schema accepts.
     fn fitting(&mut self, text: &str, read: &[ParseResult<T>; 3]) {
         let serde = serde_json::from_str::<T>(text);
         let mut by_type = false;
@@ -308,7 +306,6 @@ impl<T: DeserializeOwned> Proof<T> {
         }
     }
 
-    /// Checks a text that the schema refuses, or that is not JSON.
     fn faulty(&mut self, text: &str, sent: Option<&Value>, read: &[ParseResult<T>; 3]) {
         for (policy, read) in read.iter().enumerate() {
             let Ok(parsed) = read else { continue };
@@ -333,7 +330,6 @@ impl<T: DeserializeOwned> Proof<T> {
         }
     }
 
-    /// Checks that coerced arguments fit the schema and need no second coercion.
     fn coerced(&mut self, text: &str, read: &[ParseResult<T>; 3]) {
         for (policy, read) in read.iter().enumerate() {
             // Very large numbers are skipped: a `Value` may contain them as strings, which the schema refuses.

@@ -170,7 +170,6 @@ fn leads_into(plan: &Plan, sent: &Value, issue: &Issue) -> bool {
     true
 }
 
-/// Returns whether a parameter at any depth has this name.
 fn is_declared(schema: &Value, name: &str) -> bool {
     match schema {
         Value::Object(map) => {

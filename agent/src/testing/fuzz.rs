@@ -138,7 +138,6 @@ pub struct FuzzReport {
 
 #[derive(Clone, Debug)]
 struct SlipReport {
-    /// The mistake in words, for example `a number as text`.
     slip: &'static str,
     sent: usize,
     /// The number of calls that were accepted without a coercion.
@@ -147,7 +146,6 @@ struct SlipReport {
     refused: usize,
     /// The coercion rules, each with the number of its uses.
     rules: Vec<(CoercionRule, usize)>,
-    /// The number of refusals that offered a corrected call.
     corrected: usize,
 }
 
@@ -274,7 +272,6 @@ impl fmt::Display for FuzzReport {
         writeln!(f)?;
         let width = self.slips.iter().map(|s| s.slip.len()).max().unwrap_or(0).max(4);
         writeln!(f, "{:width$}  sent  as is  coerced  refused  how", "slip")?;
-        // Dots are easier to skip than zeros.
         let or_dot = |n: usize| if n == 0 { "·".to_owned() } else { n.to_string() };
         for s in &self.slips {
             let mut how: Vec<String> = s.rules.iter().map(|(rule, n)| format!("{rule} {n}")).collect();

@@ -34,7 +34,6 @@ pub(super) enum Law {
     ChecksDoNotPanic,
     /// Text that is not JSON, or that repeats a key, is refused.
     BrokenTextIsRefused,
-    /// A refusal has an issue at the path of the mistake.
     RefusalsNameTheMistake,
     /// The schema and the type accept at least one sample. Without a sample, no other law is tested.
     SamplesExist,
@@ -69,11 +68,9 @@ impl fmt::Display for Law {
     }
 }
 
-/// A call for which a law does not hold.
 #[derive(Clone, PartialEq)]
 pub(super) struct LawViolation {
     pub(super) law: Law,
-    /// The name of the type or the tool.
     name: String,
     coercion: CoercionPolicy,
     unknown: UnknownKeys,

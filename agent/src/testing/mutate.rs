@@ -87,7 +87,6 @@ pub(super) fn renamed(value: &Value, parent: &[PathSegment], key: &str, new: &st
     with(value, parent, Some(Value::Object(map)))
 }
 
-/// Returns the path as a JSON Pointer.
 pub(super) fn pointer(path: &[PathSegment]) -> String {
     let mut out = String::new();
     for step in path {
@@ -100,7 +99,6 @@ pub(super) fn pointer(path: &[PathSegment]) -> String {
     out
 }
 
-/// Returns the arguments as text, with the key at `path` repeated.
 pub(super) fn with_key_twice(value: &Value, path: &[PathSegment]) -> String {
     fn write(value: &Value, path: &[PathSegment], out: &mut String) {
         match (value, path.split_first()) {

@@ -97,7 +97,6 @@ impl Sampler<'_> {
         }
     }
 
-    /// Returns the schema with its reference resolved and its `allOf` merged.
     fn plain(&self, schema: &Value, depth: usize) -> Option<Value> {
         let Value::Object(map) = schema else { return Some(schema.clone()) };
         if depth > MAX_DEPTH {
@@ -116,7 +115,6 @@ impl Sampler<'_> {
         Some(Value::Object(map))
     }
 
-    /// Returns a value that fits one of `branches` and the other keywords of `schema`.
     fn branch(&mut self, schema: &Map<String, Value>, branches: &[Value], depth: usize) -> Option<Value> {
         let mut base = schema.clone();
         if base.remove("anyOf").is_none() {

@@ -3,14 +3,11 @@
 use super::mutate::{PathSegment, ValuePath, at, paths, pointer, renamed, with, with_key_twice};
 use serde_json::{Map, Value, json};
 
-/// A call with a mistake, or a correct call that is written unusually.
 pub(super) struct SlippedCall {
     pub(super) text: String,
-    /// The path of the mistake, as a JSON Pointer.
     pub(super) place: String,
 }
 
-/// One kind of mistake.
 pub(super) struct Slip {
     pub(super) name: &'static str,
     /// Whether a call with this mistake has no correct interpretation, and must be refused.
@@ -282,7 +279,6 @@ fn nested(v: &Value, depth: usize) -> Value {
     (0..depth).fold(v.clone(), |inner, _| json!([inner]))
 }
 
-/// Returns the JSON text of an object with its closing brace replaced by `end`.
 fn replaced_end(v: &Value, end: &str) -> String {
     let text = v.to_string();
     let open = text.strip_suffix('}').unwrap_or(&text);

@@ -14,7 +14,6 @@ pub(crate) struct ToolAnnotations {
     pub(crate) destructive: Option<bool>,
     #[serde(rename = "idempotentHint", skip_serializing_if = "Option::is_none")]
     pub(crate) idempotent: Option<bool>,
-    /// Whether the tool interacts with systems outside of the application.
     #[serde(rename = "openWorldHint", skip_serializing_if = "Option::is_none")]
     pub(crate) open_world: Option<bool>,
 }

@@ -32,7 +32,6 @@ const MAX_QUESTIONS: u32 = 64;
 /// The number of refused inputs after which a question fails.
 pub(super) const MAX_REFUSALS: u8 = 3;
 
-/// The function of the application that answers questions.
 pub(crate) type Answerer = Arc<dyn Fn(Question) -> BoxFuture<'static, QuestionInput> + Send + Sync>;
 
 /// A notice that a question was asked, or that it was answered or failed. The input `Later` causes no notice.
@@ -46,7 +45,6 @@ pub(crate) enum AskNotice {
 #[derive(Clone, Default)]
 pub(crate) struct AskRules {
     pub(crate) answerer: Option<Answerer>,
-    /// Whether the call can be suspended, and the tool restarted later.
     pub(crate) suspends: bool,
     /// The inputs that were given before the restart.
     pub(crate) inputs: Arc<[RecordedInput]>,
@@ -75,13 +73,11 @@ struct Asking {
     count: u32,
     /// Number of questions of this call and its nested calls that the [`Answerer`] is answering.
     in_place: u32,
-    /// The questions for which the call is suspended.
     open: Vec<Question>,
     stop: Option<AskStop>,
     body: Option<Waker>,
 }
 
-/// The reason why a tool is stopped at a question.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum AskStop {
     Suspended,

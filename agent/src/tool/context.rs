@@ -57,7 +57,6 @@ struct Inner {
     progress: Option<Arc<ProgressReceiver>>,
     /// `None` if traces do not contain the content of calls.
     capture: Option<Arc<Capture>>,
-    /// The state of the running call, which all clones of the context share.
     running: Arc<BodyInProgress>,
     /// `None` if no person can be asked.
     ask: Option<AskRules>,
@@ -66,7 +65,6 @@ struct Inner {
     /// The first type for which the prompt set two state values.
     #[cfg(feature = "runtime")]
     duplicate: Option<StateKey>,
-    /// The state of the registry.
     shared: StateMap,
 }
 
@@ -95,7 +93,6 @@ impl ToolContext {
         self.inner.state.over(&self.inner.shared)
     }
 
-    /// Returns whether the prompt set any state.
     #[cfg(feature = "runtime")]
     pub(crate) fn has_own_state(&self) -> bool {
         !self.inner.state.is_empty()
@@ -256,7 +253,6 @@ impl ToolContext {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Returns the context with `shared` as the state of the registry.
     #[cfg(feature = "runtime")]
     pub(super) fn over(&self, shared: &StateMap) -> Self {
         let inner = Inner { shared: shared.clone(), ..(*self.inner).clone() };

@@ -16,7 +16,6 @@ use std::sync::{Mutex, PoisonError};
 /// Two functions about a type: the first returns its name, the second returns whether its `Debug` shows secret fields.
 pub type AskDebug = (fn() -> &'static str, fn() -> bool);
 
-/// The schema keyword with the Rust name of a type, its key in `TYPES`.
 pub(crate) const EXTENSION: &str = "x-debug";
 
 type Shows = fn() -> bool;
@@ -119,7 +118,6 @@ fn variants(value: &Value) -> Vec<Value> {
     }
 }
 
-/// Collects the paths of the texts, numbers and booleans in `sent` that are masked in `shown`.
 fn secret_leaves(sent: &Value, shown: &Value, is_below: bool, path: &mut String, places: &mut Vec<String>) {
     let is_hidden = is_below || *shown == hidden() && sent != shown;
     let length = path.len();

@@ -43,7 +43,6 @@ pub struct ToolDefinition {
 struct Inner {
     plan: Plan,
     options: ToolOptions,
-    /// The texts of the definition in requests, cached by protocol and dialect.
     #[cfg_attr(
         not(any(feature = "anthropic", feature = "gemini", feature = "openai")),
         allow(dead_code, reason = "only the protocols of providers write definitions")
@@ -243,7 +242,6 @@ impl ToolDefinition {
         format!("{text}\nExample Usage:\n{call:#}")
     }
 
-    /// Returns whether the tool is defined by `#[tool]` in this program, rather than at run time.
     pub(crate) fn is_in_code(&self) -> bool {
         self.inner.options.is_in_code
     }

@@ -142,7 +142,6 @@ pub(crate) fn written_tools(
     texts.collect()
 }
 
-/// The unused rest of Anthropic's limits for the strict tools of one request.
 struct RemainingBudget {
     tools: usize,
     optional: usize,

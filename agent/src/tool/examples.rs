@@ -62,7 +62,6 @@ struct ExamplePath {
 enum EnclosingValue {
     /// A key of an object, with the object's constant properties, such as the tag `"kind": "circle"`.
     Key(String, Map<String, Value>),
-    /// The items that precede the value in an array.
     Item(Vec<Value>),
 }
 

@@ -81,7 +81,6 @@ impl Stop {
 /// A serializer that only looks for a number that is not finite.
 struct Finder;
 
-/// The position of the [`Finder`] in an array, an object or an enum variant.
 struct FiniteWalk {
     variant: Option<&'static str>,
     index: usize,

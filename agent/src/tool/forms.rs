@@ -11,7 +11,6 @@ use super::question::{AskError, Continuation, Question, QuestionInput};
 use crate::args::{Plan, PlanOptions};
 
 pub(crate) struct FormQuestion {
-    /// The server's key for the question.
     pub(crate) key: String,
     pub(crate) message: String,
     pub(crate) schema: Value,

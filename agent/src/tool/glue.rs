@@ -61,7 +61,6 @@ type RunBoxed = Box<
 /// The [`ToolBody`] of a function, method or struct with `#[tool]`. The type of its arguments is erased, so that this code is compiled
 /// once instead of once for each tool.
 struct TypedBody {
-    /// The definition that was compiled from the type of the arguments.
     own: &'static ToolDefinition,
     injected: InjectedState,
     reader: ArgumentReader,
@@ -227,7 +226,6 @@ impl<T: ?Sized + 'static> InjectState<T> for Inject<T> {
 #[derive(Clone, Debug)]
 pub struct InjectedState {
     state: Arc<[StateKey]>,
-    /// Whether the tool takes the context itself.
     context: bool,
 }
 

@@ -62,7 +62,6 @@ pub(super) fn without(
     ToolDefinition::with_options(plan, options)
 }
 
-/// The arguments of a call, joined with the arguments that the application adds.
 pub(super) struct JoinedArguments {
     pub(super) text: String,
     pub(super) coercions: Vec<Coercion>,

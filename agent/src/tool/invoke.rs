@@ -41,7 +41,6 @@ impl InvokedCall {
 }
 
 pub(crate) enum InvokedArguments<'a> {
-    /// The text of arguments that were not checked yet.
     Sent(&'a str),
     Accepted(&'a AcceptedArguments),
 }

@@ -239,7 +239,6 @@ pub enum RegistryProblem {
 
 crate::error_text::debug_is_the_sentence!(RegistryProblem);
 
-/// Shortens a name, which comes from a model and may be long.
 fn cut(name: &str) -> String {
     const MOST: usize = 64;
     match name.char_indices().nth(MOST) {

@@ -10,7 +10,6 @@ use crate::run_path::RunPath;
 
 pub(crate) const CANNOT_ASK: &str = "cannot_ask";
 
-/// The name of the property that holds an input whose type is not an object.
 pub(super) const VALUE: &str = "value";
 
 pub(super) const SECRET_MARK: &str = "x-secret";
@@ -76,7 +75,6 @@ pub struct Question {
     /// Set if a tool of an MCP server asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) continuation: Option<Continuation>,
-    /// Whether listeners were notified of the question.
     #[serde(skip)]
     pub(crate) is_announced: bool,
 }
@@ -88,7 +86,6 @@ pub(crate) struct Continuation {
     /// The server's state of the call, which is sent back unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<String>,
-    /// The number of earlier rounds of questions in the call.
     pub(crate) round: u32,
 }
 

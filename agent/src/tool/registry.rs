@@ -57,7 +57,6 @@ impl Registry {
         Ok(registry)
     }
 
-    /// Creates a registry of the valid tools of `set`, and returns it with the problems of the other tools.
     pub(crate) fn assemble(set: ToolSet, state: StateMap) -> (Self, Vec<RegistryProblem>) {
         let (mut registry, mut problems) = (Inner { state, ..Inner::default() }, Vec::new());
         registry.add_all(set, &mut problems);

@@ -106,7 +106,6 @@ impl SecretArguments {
     pub(crate) fn message(&self, message: &Message) -> Option<(Message, Vec<String>)> {
         match message {
             Message::ToolResult(result) => {
-                // Arguments that a person changed may contain secrets, too.
                 let sent = result.edited_args.as_ref()?;
                 let args = self.arguments(&result.tool, sent)?;
                 let quoted = Quoted::of(self, [(&*result.tool, sent)]);
@@ -235,7 +234,6 @@ impl SecretArguments {
     }
 }
 
-/// Withholds the secret arguments of the tool's definition and of its definition for `source`.
 pub(crate) fn without_secrets(tool: &Tool, source: Option<&Source>, args: Value) -> Value {
     let own = source.map(|source| catch_unwind(AssertUnwindSafe(|| tool.definition_for(source))));
     let own = match own {

@@ -210,7 +210,6 @@ impl Tool {
         Ok(Some(CallDefinitions { shown: Cow::Owned(shown), whole: Cow::Owned(whole) }))
     }
 
-    /// Returns the definition with all arguments of the tool, including the hidden ones.
     fn whole(&self) -> &ToolDefinition {
         self.hidden.as_ref().map_or(&self.definition, |hidden| &hidden.whole)
     }
@@ -362,7 +361,6 @@ impl Tool {
         }
     }
 
-    /// Uses `defaults` for the argument-checking options that the tool does not set.
     pub(super) fn with_plan_defaults(self, defaults: PlanOptions) -> Result<Self, DefinitionError> {
         let definition = self.definition.clone().with_plan_defaults(defaults)?;
         Self { definition, ..self }.over_whole(|whole| whole.with_plan_defaults(defaults))

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::schema::{Dialect, Size};
 
-/// A tool definition as a provider's protocol writes it in requests.
 #[derive(Clone)]
 pub(super) struct WrittenTool {
     /// The name of the protocol's JSON form for tools, such as `anthropic`.
@@ -14,7 +13,6 @@ pub(super) struct WrittenTool {
     /// The dialect that was requested. It differs from `dialect` if the schema does not fit the requested dialect.
     pub(super) asked: Dialect,
     pub(super) text: Arc<str>,
-    /// The dialect of `text`.
     pub(super) dialect: Dialect,
     /// The size of the tool's schema, for the limits of one request. Zero unless `asked` is Anthropic's strict dialect.
     pub(super) size: Size,

@@ -57,12 +57,10 @@ impl UiProtocol {
     }
 }
 
-/// The form in which the results of tools are sent.
 #[derive(Clone)]
 pub(super) enum ResultView {
     /// Only `completed` or, for an error, its code and a fixed sentence.
     Hidden,
-    /// The content that the model reads.
     ForModel,
     /// The value that this function returns, for results and errors. If the function panics, the result is hidden.
     Custom(Arc<dyn Fn(&ToolResult) -> Value + Send + Sync>),

@@ -16,17 +16,11 @@ pub(super) const MAX_UNKNOWN: usize = 4096;
 /// Maximum number of issues of one call that are sent to a front end.
 const MAX_ISSUES: usize = 64;
 
-/// The end of a call, as it is sent to a front end.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ShownEnd {
     Output(Value),
-    /// A person denied the call.
     Denied,
-    /// The arguments were refused.
-    Refused {
-        text: String,
-        issues: Vec<Value>,
-    },
+    Refused { text: String, issues: Vec<Value> },
     Error(String),
 }
 
@@ -260,7 +254,6 @@ pub(super) fn file_of(content: &Content) -> Option<(String, String)> {
     }
 }
 
-/// Returns whether a front end may link to this address.
 pub(super) fn is_web(url: &str) -> bool {
     let scheme = url.split(':').next().unwrap_or_default();
     scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http")

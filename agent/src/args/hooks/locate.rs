@@ -103,7 +103,6 @@ fn shares_part(words: &str, secret: &str) -> bool {
     !letters.is_empty() && parts.map(|part| part.iter().collect::<String>()).any(|part| words.contains(&part))
 }
 
-/// A `PlanNode`, with the sent value at the same path.
 struct LocatedNode<'a> {
     graph: &'a Graph,
     id: NodeId,

@@ -26,7 +26,6 @@ const MAX_FOUND: usize = 10_000;
 type SetAside = Option<Vec<CheckFinding>>;
 
 thread_local! {
-    /// The findings of [`collect`] on this thread.
     static ASIDE: RefCell<SetAside> = const { RefCell::new(None) };
     /// Whether serde tries the alternatives of an enum. A finding must then be an error, so that serde tries the next one.
     static SUSPENDED: Cell<bool> = const { Cell::new(false) };
@@ -91,7 +90,6 @@ pub(crate) struct LocatedFinding {
     found: CheckFinding,
 }
 
-/// Moves the findings from `ASIDE` to `placed`, with the path of the value that they are about.
 #[cold]
 pub(crate) fn place(path: impl Fn() -> String, node: NodeId, secret: bool, placed: &mut Vec<LocatedFinding>) {
     let room = MAX_FOUND.saturating_sub(placed.len());

@@ -33,7 +33,6 @@ pub(crate) struct RefusedArguments<'t> {
     document: Option<Box<Document<'t>>>,
     /// The probable meaning of text that is not JSON, as JSON.
     pub(crate) respelled: Option<String>,
-    /// The values of `sent` that a repair wrapped in a list.
     pub(crate) wrapped: WrappedValues,
 }
 

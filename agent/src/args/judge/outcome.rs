@@ -31,11 +31,8 @@ pub(crate) struct WalkState<'w> {
     pub(super) silent: bool,
     /// The chosen branch of each union for each value. Without this map, a nested union would be tried again for every branch around it.
     choices: RefCell<HashMap<PlaceKey, Choice, NameHash>>,
-    /// The remaining part of [`SUGGESTION_BUDGET`].
     pub(super) suggestions: Cell<usize>,
-    /// The remaining part of [`CHECK_BUDGET`].
     checks: Cell<usize>,
-    /// The current depth of the walks, in schema nodes.
     pub(super) depth: Cell<usize>,
     /// The values that passed the checks (`NodeCheck`) of a node, each with the node.
     passed: RefCell<HashSet<PlaceKey, NameHash>>,
@@ -64,7 +61,6 @@ pub(super) enum Choice {
     /// One branch of an exclusive union fits, but the value contains a key twice, as in `{"a": 1, "a": 2}`. Another branch might fit the
     /// other `a`.
     Doubled,
-    /// The union has no branches.
     Nothing,
 }
 
@@ -98,7 +94,6 @@ impl<'w> WalkState<'w> {
         }
     }
 
-    /// Returns the state for another text, for example a coerced value, with the remaining budgets and the current depth.
     pub(super) fn another<'x>(&'x self, text: &'x str) -> WalkState<'x> {
         let other = WalkState::new(self.graph, text, None, self.silent);
         other.suggestions.set(self.suggestions.get());
@@ -202,7 +197,6 @@ impl<'w> WalkState<'w> {
             }
             let far = distance(&found);
             match fitting.as_ref().map(|(_, best)| far.cmp(&distance(best))) {
-                // The earlier branch needs less change, so it is kept.
                 Some(Ordering::Greater) => {}
                 Some(Ordering::Equal) => several = true,
                 _ => {

@@ -11,7 +11,6 @@ const MAX_DEPTH: usize = 40;
 /// The quote that some chat templates write around texts.
 const QUOTE: &str = "<|\"|>";
 
-/// The JSON that a text probably means, and the advice for the model.
 pub(super) struct Respelled {
     pub(super) text: String,
     pub(super) hint: &'static str,
@@ -69,7 +68,6 @@ struct SpellingReader<'t> {
     at: usize,
     /// The advice about the first syntax that is not JSON.
     hint: Option<&'static str>,
-    /// The container of the value that is being read.
     part_of: Container,
 }
 
@@ -117,7 +115,6 @@ impl<'t> SpellingReader<'t> {
         found
     }
 
-    /// Skips blanks, comments, and escapes such as `\n` outside of strings.
     fn blank(&mut self) {
         loop {
             let rest = self.rest();
@@ -137,7 +134,6 @@ impl<'t> SpellingReader<'t> {
         }
     }
 
-    /// Skips closing brackets that close nothing.
     fn closers(&mut self) {
         self.blank();
         while matches!(self.peek(), Some('}' | ']')) {

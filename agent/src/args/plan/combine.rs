@@ -18,7 +18,6 @@ const MAX_PRODUCT: usize = 64;
 const APART: [&str; 6] = ["allOf", "anyOf", "oneOf", CLOSING, "$defs", "definitions"];
 const CLOSING: &str = "unevaluatedProperties";
 
-/// A schema, split into its ordinary keywords (`plain`) and its groups of alternatives.
 struct Parts {
     plain: SchemaMap,
     /// A value has to fit at least one alternative of each group, and exactly one of an exclusive group.

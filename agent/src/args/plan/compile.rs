@@ -28,7 +28,6 @@ pub(super) const MERGE_COST: usize = 100;
 pub(super) const WIDE: &str =
     "of 128 bits cannot be carried by serde inside a tagged, untagged or flattened type: take it as text";
 
-/// Compiles a schema that schemars made.
 pub(super) fn derived(schema: &Value, options: PlanOptions) -> CompileResult<Graph> {
     refuse_clashes(schema)?;
     let mut schema = schema.clone();
@@ -145,11 +144,9 @@ pub(super) struct Compiler<'s> {
     pub(super) root: &'s Value,
     pub(super) nodes: Vec<PlanNode>,
     notes: Vec<Notes>,
-    /// The coercions that are allowed at the current path.
     pub(super) rules: Rules,
     /// The nodes of referenced schemas, by the schema's address in memory and the rules.
     pub(super) references: HashMap<(usize, Rules), NodeId>,
-    /// The names of referenced schemas, by the schema's address in memory.
     pub(super) definitions: HashMap<usize, String>,
     /// The placeholder nodes, each with the compiled node that replaces it. A recursive `$ref` leads to a placeholder, because its schema
     /// is still being compiled.
@@ -164,13 +161,11 @@ pub(super) struct Compiler<'s> {
     pub(super) buffered: usize,
     work: Cell<usize>,
     pub(super) patterns: Patterns,
-    /// Whether keywords next to a `$ref` are ignored.
     pub(super) lone_references: bool,
     /// Keywords that the plan does not model. The validator of the whole schema checks these keywords.
     dropped: RefCell<Vec<Dropped>>,
 }
 
-/// A keyword that was left out of the plan.
 struct Dropped {
     keyword: &'static str,
     /// Whether the keyword is inside a check such as `not`, which may refuse valid values without the keyword.
@@ -227,7 +222,6 @@ impl Compiler<'_> {
         &mut self.notes[id.0 as usize]
     }
 
-    /// Compiles the schema at the path `segments` below the current schema, under `rules`.
     pub(super) fn below(&mut self, segments: &[&str], rules: Rules, schema: &Value) -> CompileResult<NodeId> {
         let (length, before) = (self.pointer.len(), self.rules);
         for segment in segments {

@@ -34,7 +34,6 @@ pub(super) fn settle(mut id: NodeId, slots: &HashMap<NodeId, NodeId>) -> NodeId 
     id
 }
 
-/// The reason why [`mark_nulls`] refuses a schema.
 pub(super) enum Chain {
     /// An alternative leads back to itself for the same value, so checking would not end.
     Circle,

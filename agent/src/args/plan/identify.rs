@@ -76,7 +76,6 @@ fn check_size(root: &Value) -> CompileResult<()> {
 #[derive(Clone, Default)]
 struct SchemaResource {
     base: String,
-    /// The pointer to the resource's root.
     root: String,
 }
 
@@ -89,7 +88,6 @@ struct Places {
     resources: HashMap<String, String>,
     /// Pointers to anchors, by the URI of their resource and their name.
     anchors: HashMap<(String, String), String>,
-    /// The number of occurrences of a `$dynamicAnchor`, by its name.
     dynamic: HashMap<String, usize>,
     wanted: HashSet<&'static str>,
 }

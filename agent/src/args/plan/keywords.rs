@@ -88,7 +88,6 @@ enum ValueForm {
     DependenciesByKey,
 }
 
-/// The rule for the value of a keyword when two schemas are merged that both have it.
 #[derive(Clone, Copy)]
 pub(super) enum MergeRule {
     Larger,
@@ -102,7 +101,6 @@ pub(super) enum MergeRule {
     Conflict,
     /// The rule is in `merge_own`.
     Own,
-    /// The value of the outer schema.
     Outer,
 }
 
@@ -162,7 +160,6 @@ const KEYWORDS: [Keyword; 41] = [
     foreign("$recursiveRef", ValueForm::Any, MergeRule::Outer),
 ];
 
-/// The types that have keywords of their own.
 pub(super) const TYPES: [&str; 4] = ["object", "array", "string", "number"];
 
 pub(super) fn modelled(name: &str) -> Option<&'static Keyword> {

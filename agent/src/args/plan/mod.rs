@@ -79,7 +79,6 @@ pub(crate) struct Graph {
     /// The names of referenced definitions, needed to write recursive references.
     pub(crate) names: HashMap<NodeId, String>,
     pub(crate) root: NodeId,
-    /// The node that accepts any value.
     pub(crate) any: NodeId,
     pub(crate) any_object: ObjectSpec,
     pub(crate) any_array: ArraySpec,
@@ -154,7 +153,6 @@ impl Graph {
         id
     }
 
-    /// Returns the node inside of all `Nullable` and `Checked` nodes.
     pub(crate) fn non_null(&self, mut id: NodeId) -> NodeId {
         while let NodeKind::Nullable(node) | NodeKind::Checked(CheckedSpec { base: node, .. }) = self.kind(id)
         {
@@ -163,7 +161,6 @@ impl Graph {
         id
     }
 
-    /// Returns the definitions of all objects that the node accepts, directly or through its alternatives.
     pub(crate) fn objects(&self, id: NodeId) -> Vec<&ObjectSpec> {
         match self.kind(id) {
             NodeKind::Object(object) => vec![object],

@@ -31,7 +31,6 @@ pub(crate) struct PlanNode {
     pub(crate) id: NodeId,
     pub(crate) kind: NodeKind,
     pub(crate) rules: Rules,
-    /// Whether this node or a node below it has a secret parameter.
     pub(crate) holds_secret: bool,
     pub(crate) takes_null: bool,
 }
@@ -242,7 +241,6 @@ impl Pattern {
         self.regex.is_match(text)
     }
 
-    /// Returns the expression in the syntax of the `regex` crate.
     pub(crate) fn translated(&self) -> &str {
         self.regex.as_str()
     }
@@ -260,7 +258,6 @@ impl Pattern {
 
 #[derive(Debug)]
 pub(crate) struct ArraySpec {
-    /// The items of a tuple.
     pub(crate) prefix: Vec<NodeId>,
     /// The node of the items after `prefix`; `None` if no further items are accepted.
     pub(crate) items: Option<NodeId>,
@@ -295,7 +292,6 @@ impl ArraySpec {
 #[derive(Debug)]
 pub(crate) struct ObjectSpec {
     pub(crate) props: Vec<Prop>,
-    /// The names of the properties, prepared for comparison with an unknown key.
     pub(super) spellings: Spellings,
     /// An index of all names and aliases. `None` for an object with at most `SCAN` properties, or with the variants of an enum.
     pub(super) index: Option<KeyIndex>,
@@ -310,7 +306,6 @@ pub(crate) struct ObjectSpec {
     pub(super) is_complete_with_required: bool,
 }
 
-/// The keys that an object accepts in addition to its properties and patterns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AdditionalProperties {
     /// `additionalProperties: false`.
@@ -344,7 +339,6 @@ impl Prop {
     }
 }
 
-/// The property or the entry of an object to which a key belongs.
 #[derive(Clone, Copy)]
 pub(crate) enum Child {
     Prop(usize, NodeId),
@@ -366,10 +360,8 @@ impl Child {
     }
 }
 
-/// The handling of a key that is not in the schema of an object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnlistedKey {
-    /// The key is accepted with any value.
     Kept,
     /// The key is dropped, which is recorded as a coercion.
     Dropped,
@@ -497,7 +489,6 @@ impl ObjectSpec {
         }
     }
 
-    /// Returns the node for the value of a key that is not a property.
     pub(crate) fn entry(&self, key: &str) -> Option<NodeId> {
         if let Some((_, id)) = self.patterns.iter().find(|(p, _)| p.is_match(key)) {
             return Some(*id);

@@ -138,7 +138,6 @@ impl<'s> Compiler<'s> {
     }
 }
 
-/// Returns the number of values in a schema, which is the cost of a copy.
 fn size(value: &Value) -> usize {
     match value {
         Value::Object(map) => 1 + map.values().map(size).sum::<usize>(),

@@ -127,7 +127,6 @@ impl Compiler<'_> {
         })
     }
 
-    /// Compiles `enum` and `const` to the set of members that the other keywords accept.
     pub(super) fn closed_set(&mut self, members: &[Value], map: &SchemaMap) -> CompileResult<NodeId> {
         let mut rest = map.clone();
         rest.remove("enum");

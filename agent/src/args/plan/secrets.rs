@@ -102,7 +102,6 @@ pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
     out
 }
 
-/// Returns all texts, numbers and booleans of a value as texts.
 pub(crate) fn all_texts(value: &Value) -> Vec<String> {
     let (mut out, mut open) = (Vec::new(), vec![value]);
     while let Some(value) = open.pop() {
@@ -117,7 +116,6 @@ pub(crate) fn all_texts(value: &Value) -> Vec<String> {
     out
 }
 
-/// Whether a value may be shown, which depends on its key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stance {
     Show,
@@ -126,10 +124,8 @@ enum Stance {
     Hide,
 }
 
-/// The names of parameters and variants, grouped by whether their values may be shown.
 struct SecretNames<'g> {
     known: HashSet<&'g str>,
-    /// The names of parameters that contain secrets.
     holders: HashSet<&'g str>,
     secret: HashSet<&'g str>,
 }
@@ -199,7 +195,6 @@ pub(crate) fn hidden() -> Value {
     Value::String(WITHHELD.to_owned())
 }
 
-/// Parses the JSON text of an object or an array.
 fn container(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().filter(|value: &Value| value.is_object() || value.is_array())
 }

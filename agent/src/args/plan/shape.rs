@@ -4,7 +4,6 @@ use super::Graph;
 use super::node::{Child, NodeId, NodeKind, ObjectSpec};
 
 impl Graph {
-    /// Returns whether one of the variants accepts the key, or is not an object.
     pub(crate) fn has_key(&self, variants: &[(String, NodeId)], key: &str) -> bool {
         variants.iter().any(|(_, variant)| match self.kind(self.unchecked(*variant)) {
             NodeKind::Object(object) => object.child(key, 0).is_some(),

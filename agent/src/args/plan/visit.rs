@@ -75,7 +75,6 @@ impl NodeKind {
         out
     }
 
-    /// Returns the branches of a union, the variants of a tagged type, or the inner node, for example of a `Nullable`.
     #[inline]
     pub(crate) fn alternatives(&self) -> impl Iterator<Item = NodeId> {
         let (branches, variants, one): (&[NodeId], &[(String, NodeId)], _) = match self {

@@ -267,7 +267,6 @@ mod full {
         }
     }
 
-    /// Collects the JSON pointers of all schemas with a `$dynamicAnchor`, by the anchor's name.
     fn collect_dynamic(schema: &Value, pointer: &mut String, out: &mut HashMap<String, Vec<String>>) {
         let mut below = |key: &str, value: &Value| {
             let length = pointer.len();

@@ -62,7 +62,6 @@ pub(crate) enum NotTakenOut {
     Schema(SchemaError),
 }
 
-/// Removes a property from the root, and from its alternatives.
 fn take_out(schema: &mut Value, name: &str) -> Result<(), String> {
     let Value::Object(root) = schema else { return Err(absent(name)) };
     if root.get("$defs").is_some_and(refers_to_root) || root.get("properties").is_some_and(refers_to_root) {
@@ -122,7 +121,6 @@ fn says(value: &Value, name: &str) -> bool {
     }
 }
 
-/// Returns whether a reference in `value` leads to a definition that mentions the property, or to an unknown definition.
 fn leads_to(value: &Value, name: &str, root: &Map<String, Value>) -> bool {
     let (mut seen, mut waiting) = (BTreeSet::new(), vec![value]);
     while let Some(value) = waiting.pop() {

@@ -18,7 +18,6 @@ use std::{borrow::Cow, fmt};
 /// alternative, and to read an object.
 pub(super) const MAX_AGAIN: u32 = 260;
 
-/// The way to read a value, chosen by its text.
 pub(super) enum Ahead<'de, 'c> {
     Scalar(Scalar<'de>),
     /// The text is read without the schema.

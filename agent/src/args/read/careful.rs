@@ -35,7 +35,6 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         serde_json::Deserializer::from_str(token).deserialize_any(scalar).map_err(nested)
     }
 
-    /// Returns the text of a value for which the schema allows anything, and records the numbers in it that are rounded.
     #[cold]
     pub(super) fn any_carefully(self) -> Result<&'de str, D::Error> {
         let PlanDe { de, at } = self;

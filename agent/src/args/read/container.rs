@@ -59,7 +59,6 @@ fn takes_list(at: &ValuePosition<'_>) -> bool {
 }
 
 struct ValueAgain<'de, 'c> {
-    /// The position of the value, with the schema node that was chosen for its text.
     at: ValuePosition<'c>,
     text: &'de str,
     /// The value of `Context::again` before this value, which `end` restores.

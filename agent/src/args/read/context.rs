@@ -12,7 +12,6 @@ use std::{cell::Cell, cell::RefCell};
 /// The value or key at which a reading first failed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Failure {
-    /// The path of the innermost value that was refused.
     pub(crate) at: String,
     /// Whether the key at this path was refused, and not its value.
     pub(crate) is_key: bool,
@@ -38,7 +37,6 @@ enum PositionSegment<'c> {
 }
 
 impl<'c> ValuePosition<'c> {
-    /// Creates the position of the arguments as a whole, or of a value that is read separately.
     pub(crate) fn root(cx: &'c Context<'c>, node: &'c PlanNode) -> ValuePosition<'c> {
         ValuePosition {
             cx,
@@ -123,7 +121,6 @@ pub(crate) trait ValueJudge {
     /// `is_silent` is true, `uniqueItems` is ignored.
     fn branch(&self, union: &PlanNode, value: &str, is_root: bool, is_silent: bool) -> Option<NodeId>;
 
-    /// Returns whether the value fits a schema node with checks, such as `not`, and passes these checks.
     fn passes(&self, checked: &PlanNode, value: &str, is_root: bool) -> bool;
 }
 
@@ -172,7 +169,6 @@ struct RareState {
 const FLOATS: u8 = 1;
 /// The flag for a float. Digits may also be lost if the text has an exponent: `1e-400` is read as 0.
 const EXPONENTS: u8 = 1 << 1;
-/// The flag for a float that may have lost digits in any case.
 const LOSSY: u8 = 1 << 2;
 
 impl<'c> Context<'c> {
@@ -287,7 +283,6 @@ impl<'c> Context<'c> {
         (rare.placed, rare.failed_at.unwrap_or_default())
     }
 
-    /// Records that the new findings are about the value at this position.
     fn place(&self, at: &ValuePosition<'_>) {
         let mut rare = self.rare.borrow_mut();
         let placed = &mut rare.get_or_insert_default().placed;

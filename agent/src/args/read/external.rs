@@ -78,7 +78,6 @@ impl<'de, 'c, 'a, A: MapAccess<'de>> EnumAccess<'de> for VariantEntry<'c, 'a, A>
 pub(super) struct Payload<'de, 'c, 'a, A> {
     access: &'a mut A,
     at: &'c ValuePosition<'c>,
-    /// The name of the variant, as it was sent.
     key: Cow<'de, str>,
     node: &'c PlanNode,
 }

@@ -48,7 +48,6 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for PlanSeed<'_, S> {
     }
 }
 
-/// The requests of a `Deserialize` impl that change how a value is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hint {
     Any,

@@ -81,7 +81,6 @@ fn variant<'de, 'c, A: MapAccess<'de>>(
         }
         let raw: &'de RawValue = access.next_value()?;
         entries.push((key, raw));
-        // A tag that is not a string names no variant.
         let name: String = serde_json::from_str(raw.get()).map_err(nested)?;
         break (names.pick(variants, &name, rules).map(|(_, node)| node), None);
     };
@@ -140,7 +139,6 @@ struct KeyReader<'de, 'c> {
     seen: SeenKeys<'de>,
 }
 
-/// The entry whose key was passed to serde and whose value is read next.
 struct Next<'de, 'c> {
     node: NodeId,
     secret: bool,

@@ -45,7 +45,6 @@ impl<'de> Scalar<'de> {
         }
     }
 
-    /// Passes the name of a variant to a type that asked for an enum.
     #[inline]
     pub(super) fn give_name<V: Visitor<'de>, E: Error>(self, visitor: V) -> Result<V::Value, E> {
         match self {
@@ -165,7 +164,6 @@ impl ScalarVisitor<'_> {
         Ok(Scalar::Text(text))
     }
 
-    /// Reads a text that `takes_text` does not accept unchanged.
     #[inline(never)]
     fn coerce_text<'de, E: Error>(self, text: &str) -> ScalarResult<'de, E> {
         let rules = self.at.node.rules;

@@ -14,7 +14,6 @@ use serde::forward_to_deserialize_any;
 use std::fmt;
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
-    /// Reads a value for `deserialize_any` or `deserialize_ignored_any`.
     #[inline]
     pub(super) fn read<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;

@@ -5,7 +5,6 @@ use crate::args::plan::{Graph, NodeId, NodeKind, Prop};
 use crate::args::text::{offset_in, push_index, push_json, push_segment};
 use std::borrow::Cow;
 
-/// A value in a JSON text, with its schema node.
 pub(super) struct PlannedValue<'g, 'd, 't> {
     pub(super) node: NodeId,
     pub(super) doc: &'d Doc<'t>,
@@ -20,7 +19,6 @@ pub(super) struct Parent<'d, 't> {
     pub(super) doc: &'d Doc<'t>,
 }
 
-/// Returns the segments of a JSON Pointer, unescaped.
 pub(super) fn keys(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
     pointer.split('/').skip(1).map(|segment| {
         if segment.contains('~') {
@@ -118,7 +116,6 @@ pub(super) fn leaves(doc: &Doc<'_>, pointer: &str, most: usize) -> Option<Vec<St
     Some(out)
 }
 
-/// Returns the text of `root` with the inner value `part` replaced.
 pub(super) fn replaced(root: &Doc<'_>, part: &Doc<'_>, by: &str) -> Option<String> {
     let start = offset_in(root.raw, part.raw)?;
     let (before, rest) = root.raw.split_at_checked(start)?;

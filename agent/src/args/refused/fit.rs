@@ -16,14 +16,12 @@ pub(super) struct TextFitter<'f> {
     pub(super) graph: &'f Graph,
     pub(super) shared: &'f WalkState<'f>,
     pub(super) path: String,
-    /// The paths of values that differ from the sent ones.
     pub(super) touched: Vec<String>,
     /// The path of the first value for which no replacement was found.
     pub(super) stuck: Option<String>,
 }
 
 impl TextFitter<'_> {
-    /// Returns the text of a value that the schema accepts, with as many of the sent values as possible.
     pub(super) fn value<'d>(
         &mut self,
         node: NodeId,

@@ -130,7 +130,6 @@ struct Search<'s, 't> {
     sent: &'s Doc<'t>,
     /// The arguments, in which the values that were refused so far are replaced.
     text: String,
-    /// The paths of values that differ from the sent ones.
     touched: Vec<String>,
     /// The new and the sent path of each map entry that was renamed.
     renamed: Vec<(String, String)>,
@@ -538,7 +537,6 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Converts a path in `self.text`, where keys may be renamed, to the path of the sent value.
     fn as_sent(&self, at: &str) -> String {
         let mut at = at.to_owned();
         for (new, old) in self.renamed.iter().rev() {

@@ -29,7 +29,6 @@ pub(super) struct Sample {
 /// Texts that many types accept. A type that accepts one of them expects no special form.
 const PLAIN: [&str; 10] = ["a", "abc", "A", "ABC", "1", "a1", "A1", "Abc", "", "1.5"];
 
-/// Texts in well-known formats.
 const FORMS: [&str; 22] = [
     "192.0.2.1:8080",
     "[2001:db8::1]:8080",
@@ -206,7 +205,6 @@ struct Maker<'g> {
     graph: &'g Graph,
     /// Whether each list gets an item, and objects at depth 0 and 1 get their optional parameters.
     full: bool,
-    /// Selects an alternative by its number among the alternatives with secrets.
     secret: Option<usize>,
 }
 
@@ -344,7 +342,6 @@ impl Maker<'_> {
     }
 }
 
-/// Returns keys that the key type of a map may accept, and that the object does not have yet.
 pub(super) fn key_samples<'k>(
     known: &'k [String],
     has: &'k dyn Fn(&str) -> bool,

@@ -22,7 +22,6 @@ const MAX_CALL: usize = 500;
 const MAX_SENT: usize = 4 * MAX_CALL;
 const MAX_CORRECTIONS: usize = 50;
 
-/// A corrected call.
 pub(crate) struct Offer {
     pub(crate) text: String,
     pub(crate) fit: Fit,
@@ -122,7 +121,6 @@ fn is_mendable(issue: &Issue, all: &[Issue]) -> bool {
         IssueCode::Enum => issue.suggestions.len() == 1,
         // The key is a misspelled parameter, or a variant's name while the tag is missing.
         IssueCode::Unknown => issue.suggestions.len() == 1 || all.iter().any(|tag| names_variant(issue, tag)),
-        // The value of the parameter may be under an unknown key.
         IssueCode::Missing => {
             let (parent, name) = issue.parent_and_key().unwrap_or_default();
             all.iter().any(|other| {
@@ -136,7 +134,6 @@ fn is_mendable(issue: &Issue, all: &[Issue]) -> bool {
     }
 }
 
-/// Returns whether the unknown key names a variant, and the missing key is the tag of the same object.
 fn names_variant(unknown: &Issue, tag: &Issue) -> bool {
     if unknown.code != IssueCode::Unknown || tag.code != IssueCode::Missing || tag.allowed.is_empty() {
         return false;

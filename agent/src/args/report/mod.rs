@@ -14,7 +14,6 @@ use super::text::{MAX_RECORD, cut, push_cut, push_quoted};
 use serde_json::{Map, Value, json};
 use std::{fmt, fmt::Write, sync::Arc};
 
-/// The beginning of a report on the arguments of a call.
 pub(crate) const REFUSAL: &str = "Invalid arguments for ";
 pub(crate) const MAX_ISSUES: usize = 20;
 const MAX_PATH: usize = MAX_RECORD;
@@ -59,10 +58,8 @@ struct Inner {
     subject: Subject,
 }
 
-/// The action of the model that the report describes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
-    /// The model called a tool.
     Call,
     /// The model answered in text, as requested.
     #[cfg(feature = "runtime")]

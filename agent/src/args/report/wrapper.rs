@@ -18,7 +18,6 @@ pub(super) struct Unwrapped {
     pub(super) call: Value,
     /// The JSON pointer from the wrapper to the inner arguments.
     at: String,
-    /// Whether the inner arguments were JSON in a text.
     is_text: bool,
     /// The keys of the inner arguments. `call` may also have parameters that were next to the inner arguments.
     keys: Vec<String>,

@@ -144,7 +144,6 @@ pub struct ArgumentPath<'a> {
 /// An object or array that is not complete yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
-    /// The position at which the text of the container starts.
     pub(super) start: usize,
     /// The index of the current item of an array; `None` for an object.
     pub(super) index: Option<usize>,

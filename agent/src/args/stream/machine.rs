@@ -27,7 +27,6 @@ enum ParserState {
     Number,
     /// Within `true`, `false` or `null`; these bytes must follow.
     Literal(&'static [u8]),
-    /// The outermost value is complete.
     End,
 }
 
@@ -39,16 +38,12 @@ pub(super) struct StreamListeners<'l> {
 pub(super) struct Machine {
     state: ParserState,
     frames: Vec<Frame>,
-    /// The keys on the current path, unescaped and concatenated.
     pub(super) keys: String,
     pub(super) string: OpenString,
-    /// The position up to which the text was read.
     at: usize,
-    /// The start of the current string, number or literal.
     token: usize,
     /// The end of the last complete value or opening bracket. `closed_text` cuts the text here.
     closed: usize,
-    /// Whether any argument may contain a secret.
     secret: bool,
     /// Whether the argument of the latest top-level key may contain a secret.
     key_secret: bool,

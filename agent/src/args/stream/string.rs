@@ -7,13 +7,11 @@ use super::machine::{Machine, StreamListeners};
 /// Length of unescaped text, in bytes, above which the text is emitted at once instead of at the end of the delta.
 const ENOUGH: usize = 4_096;
 
-/// The state of a string or key whose end has not been read yet.
 #[derive(Debug, Default)]
 pub(super) struct OpenString {
     place: StringState,
     /// The position of an incomplete escape, or of the first escape of an incomplete surrogate pair.
     escape: usize,
-    /// Unescaped text that was not emitted yet.
     fragment: String,
 }
 
@@ -32,7 +30,6 @@ enum StringState {
 }
 
 impl OpenString {
-    /// Returns `at`, or the start of the escape that is incomplete at `at`.
     pub(super) fn whole_until(&self, at: usize) -> usize {
         if matches!(self.place, StringState::Plain) { at } else { self.escape }
     }

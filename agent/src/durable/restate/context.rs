@@ -35,7 +35,6 @@ pub(super) struct CallInvocation<'c> {
     pub(super) context: Context<'c>,
 }
 
-/// The journal of a run.
 pub(super) struct RunInvocation<'c> {
     context: &'c WorkflowContext<'c>,
     served: Arc<SharedService>,
@@ -47,7 +46,6 @@ pub(super) struct RunInvocation<'c> {
     waits: Mutex<Option<String>>,
 }
 
-/// The runs of sub-agents that a run has started, and those that it will start.
 #[derive(Default)]
 struct ChildRuns<'c> {
     names: Vec<String>,
@@ -59,7 +57,6 @@ enum WaitEnd {
     /// A child began to wait, for example for an answer, so another child may start.
     Waits,
     Answer(Value),
-    /// The time for answers from outside is over.
     Late,
     Child(Box<ChildReport>),
 }
@@ -279,7 +276,6 @@ enum FirstReady<T> {
     /// The position of a call, request or child, and its result. `None` if the engine lost the call or child.
     Done(usize, Option<T>),
     TimedOut,
-    /// The run was cancelled, for this reason.
     Stop(Arc<str>),
     /// A notice about new messages arrived. The wait continues.
     Mail,
@@ -496,7 +492,6 @@ impl RunJournal for RunInvocation<'_> {
             let mut steered = None;
             loop {
                 if let Some(steering) = steering.take_if(|steering| steering.is_steered) {
-                    // A steering message arrived, so the remaining runs are not started.
                     steered = Some(names.len() - next.len());
                     next.clear();
                     if steering.policy == SteeringPolicy::CancelRunning {

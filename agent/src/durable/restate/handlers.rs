@@ -230,7 +230,6 @@ pub(super) fn inbox(run: &str, handler: &str) -> RequestTarget {
     RequestTarget::object(INBOX, run, handler)
 }
 
-/// The key under which Restate stores an inbox.
 const STATE: &str = "inbox";
 
 async fn update<T>(
@@ -342,7 +341,6 @@ impl InboxHandlers {
         Ok(Json(update(&context, |inbox| inbox.answer(&id.0)).await?))
     }
 
-    /// Clears the inbox of a run that is over.
     #[handler]
     #[expect(clippy::unused_async, reason = "the macro of the SDK requires it")]
     async fn forget(&self, context: ObjectContext<'_>) -> Result<(), HandlerError> {

@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 pub(super) struct Notice {
     #[serde(rename = "what")]
     pub(super) kind: NoticeKind,
-    /// The id of the sender's invocation.
     #[serde(rename = "by")]
     pub(super) sender: String,
 }
@@ -21,11 +20,8 @@ pub(super) struct Notice {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum NoticeKind {
-    /// The inbox has messages.
     Mail,
-    /// The run is cancelled, for this reason.
     Stop(Arc<str>),
-    /// The run is over, and receives no further notice.
     Closed,
 }
 

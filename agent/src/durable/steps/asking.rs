@@ -15,7 +15,6 @@ use crate::tool::{BoxFuture, definition::ToolDefinition};
 use super::JournalSteps;
 
 impl<J: RunJournal> JournalSteps<'_, J> {
-    /// Returns the `Performer` of this turn's requests, which may use another model than the run.
     pub(super) fn asking(&self) -> &Performer {
         self.choices.performer(&self.performer)
     }

@@ -103,7 +103,6 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         reports: Vec<Option<ChildReport>>,
         begun: Option<usize>,
     ) -> Result<Vec<CallEnd>, StepError> {
-        // The runs worked at the same time, so the longest time counts.
         let longest = reports.iter().flatten().map(|report| report.worked).max();
         self.work.add_children(longest.unwrap_or_default());
         let mut ends = Vec::with_capacity(reports.len());
@@ -135,7 +134,6 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(ends)
     }
 
-    /// Stops the started runs of sub-agents when this run ends, and counts the amounts that they used.
     pub(super) async fn stop_children(&mut self, reason: Arc<str>) -> Result<(), StepError> {
         if self.children.is_empty() {
             return Ok(());
@@ -173,7 +171,6 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         let may_be_steered = !self.children.is_empty() && run.lock().may_be_steered();
         let is_steered = may_be_steered && self.is_steered(&run).await?;
         let steering = ChildSteering { policy, left: self.left_to_next_turn, is_steered };
-        // A wait that is cancelled at once asks nothing.
         let asks = if steering.cancels() { Vec::new() } else { asks };
         let waited = self.wait_for(asks, ChildWait::Ended(steering)).await?;
         if waited.steered.is_some() {

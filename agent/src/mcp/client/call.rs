@@ -164,7 +164,6 @@ async fn attempts(
 
 const NEEDS_USER: &str = "The server asks for input of a user, which is not available here.";
 
-/// Sends the call up to [`ROUNDS`] times, as long as the server answers with requests for input or with a `request_state`.
 async fn rounds(
     inner: &Inner,
     connection: &Connection,

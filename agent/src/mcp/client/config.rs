@@ -39,7 +39,6 @@ pub struct ClientConfig {
     pub(super) untrusted: bool,
     pub(super) neutralizes: bool,
     pub(super) accept_changes: Option<Arc<AcceptChange>>,
-    /// Whether a person can answer questions of the server.
     pub(super) asks: bool,
     pub(super) limits: ClientLimits,
     pub(super) on_traffic: Option<OnTraffic>,
@@ -81,10 +80,8 @@ pub(super) struct CommandEndpoint {
 pub(super) const INHERITED: [&str; 10] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TMPDIR", "SYSTEMROOT", "APPDATA"];
 
-/// The form of the protocol that the client speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Era {
-    /// The client detects the form.
     Auto,
     /// 2026-07-28, which has no sessions.
     Modern,

@@ -43,7 +43,6 @@ pub(super) struct ProbedTransport<T: Transport<RoleClient>> {
     /// The outcome of the request that detected the form of the protocol. `rmcp` gets this outcome for its first request, which is not
     /// sent.
     first: Option<FirstRequestOutcome<T::Error>>,
-    /// The answer that `rmcp` receives next.
     ready: Option<Box<ServerMessage>>,
     /// The ids of unanswered requests from the detection. Late answers to these requests are dropped.
     ignored: Vec<RequestId>,
@@ -56,7 +55,6 @@ enum FirstRequestOutcome<E> {
 }
 
 impl<T: Transport<RoleClient>> ProbedTransport<T> {
-    /// Wraps a transport on which no request was sent.
     pub(super) fn unused(transport: T) -> Self {
         Self { transport, first: None, ready: None, ignored: Vec::new() }
     }
@@ -160,13 +158,11 @@ enum ProtocolForm {
     Older,
 }
 
-/// The answers of a server to the `DISCOVER` and `INITIALIZE` requests.
 #[derive(Default)]
 struct ProbeAnswers {
     newer: Option<Box<ServerMessage>>,
     older: Option<Box<ServerMessage>>,
     both_sent: bool,
-    /// Whether the wait for the second answer timed out.
     is_late: bool,
     outstanding: Vec<RequestId>,
 }

@@ -21,7 +21,6 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The tools of a server at one point in time.
 pub(super) struct ToolListing {
     /// The tools, by the server's names.
     pub(super) tools: BTreeMap<String, OfferedTool>,
@@ -30,13 +29,11 @@ pub(super) struct ToolListing {
     pub(super) fresh_until: Option<Instant>,
 }
 
-/// A tool that is offered, allowed and usable.
 #[derive(Clone)]
 pub(super) struct OfferedTool {
     /// The definition. Its name is the server's name of the tool, changed by [`shown`].
     pub(super) definition: ToolDefinition,
     pub(super) output: Option<OutputCheck>,
-    /// Whether the server wraps structured results in an object.
     pub(super) is_wrapped: bool,
     pub(super) hints: ToolAnnotations,
     /// A hash of the tool as the server sent it, by which changes are found.

@@ -5,7 +5,6 @@ use crate::address::{is_word, shown_address};
 use crate::masking::SecretMask;
 use std::ffi::OsStr;
 
-/// Substrings of names that indicate a secret.
 const SECRET: [&str; 9] = ["auth", "cookie", "credential", "dsn", "key", "pass", "pwd", "secret", "token"];
 
 /// Minimum length of a value that is masked although its name does not indicate a secret, in characters. Shorter values occur in ordinary

@@ -120,7 +120,6 @@ impl Drop for QuestionGuard {
 
 pub(super) struct NotificationHandler {
     pub(super) notifications: Arc<Notifications>,
-    /// Whether a person can answer questions of the server.
     pub(super) asks: bool,
 }
 

@@ -23,7 +23,6 @@ const SLACK: Duration = Duration::from_secs(5);
 
 struct RemoteBody {
     inner: Arc<Inner>,
-    /// The server's name of the tool.
     original: String,
     /// The tool as it was offered when this value was created.
     known: OfferedTool,

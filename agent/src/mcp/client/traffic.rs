@@ -11,7 +11,6 @@ use rmcp::transport::Transport;
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Reports the traffic of one connection to the listener, with the secrets masked.
 #[derive(Clone)]
 pub(super) struct TrafficTap(Arc<TapState>);
 

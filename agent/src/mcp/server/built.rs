@@ -18,13 +18,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 use std::sync::Arc;
 
-/// A function that links the current span with the trace of a client.
 pub(super) type TraceObserver = dyn Fn(&HashMap<String, String>) + Send + Sync;
 
 pub(super) type ToolLoader =
     dyn Fn(Caller) -> BoxFuture<'static, Result<Registry, Box<dyn Error + Send + Sync>>> + Send + Sync;
 
-/// A built server, shared by all its requests.
 pub(super) struct BuiltServer {
     pub(super) config: ServerConfig,
     /// The server information that is sent with each result.
@@ -52,7 +50,6 @@ pub(super) struct BuiltServer {
     pub(super) on_trace: Option<Arc<TraceObserver>>,
 }
 
-/// A request that passed the checks.
 pub(super) struct AdmittedRequest {
     pub(super) caller: Caller,
     pub(super) tools: Registry,
@@ -65,14 +62,12 @@ pub(super) struct AdmittedRequest {
     pub(super) session: Option<SessionId>,
 }
 
-/// The answers and the state that a client sends when it repeats a call that asked questions.
 #[derive(Clone, Default)]
 pub(super) struct SentAnswers {
     pub(super) answers: BTreeMap<String, Value>,
     pub(super) state: Option<String>,
 }
 
-/// The text of a call's arguments, unchanged.
 #[derive(Clone)]
 pub(super) struct RawArguments(Bytes);
 
@@ -93,7 +88,6 @@ impl From<&str> for RawArguments {
     }
 }
 
-/// A failure that prevents the server from answering a request, with the reason for the log.
 pub(super) enum ServiceFailure {
     /// A function of the application failed or took too long, or the protocol cannot represent the loaded tools.
     Unavailable(String),

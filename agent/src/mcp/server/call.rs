@@ -354,7 +354,6 @@ pub(super) fn fault(what: &str, reason: &dyn std::fmt::Display) -> ErrorData {
     ErrorData::internal_error(format!("The server cannot answer. Reference: {reference}."), None)
 }
 
-/// Returns a new reference, by which a log entry can be found.
 pub(super) fn reference() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();

@@ -14,7 +14,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 const CURSOR_VERSION: u8 = 1;
 const MAX_CACHED: usize = 64;
 
-/// A set of tools, converted to the types of `rmcp`.
 pub(super) struct ToolCatalogue {
     /// The tools, sorted by name.
     tools: Vec<Tool>,
@@ -185,7 +184,6 @@ struct ServedTools {
 /// A cache of the most recently used sets of tools, by the address of their list of definitions.
 #[derive(Default)]
 pub(super) struct CatalogueCache {
-    /// The default options for the arguments of all tools.
     options: Option<PlanOptions>,
     kept: Mutex<Vec<(Arc<[ToolDefinition]>, ServedTools)>>,
 }
@@ -195,7 +193,6 @@ impl CatalogueCache {
         Self { options: Some(options), ..Self::default() }
     }
 
-    /// Returns `tools` with the server's options and unchanged state, and the catalogue of these tools.
     pub(super) fn of(&self, tools: &Registry) -> Result<(Registry, Arc<ToolCatalogue>), InvalidTool> {
         let ServedTools { tools: served, catalogue } = self.served(tools)?;
         Ok((served.map_or_else(|| tools.clone(), |served| served.with_state_of(tools)), catalogue))

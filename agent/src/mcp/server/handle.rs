@@ -102,7 +102,6 @@ impl ServerHandle {
         self.changed.subscribe()
     }
 
-    /// Returns the token that cancels all calls.
     pub(super) fn stop(&self) -> &CancelToken {
         self.lifecycle.stop()
     }

@@ -16,7 +16,6 @@ const MAX_WAITING: usize = 16;
 const LAST_MESSAGE: Duration = Duration::from_millis(500);
 
 pub(super) enum ProgressTarget {
-    /// The connection over which `rmcp` received the call.
     Peer(Peer<RoleServer>),
     /// The stream that answers the call over HTTP.
     Stream(mpsc::Sender<ServerJsonRpcMessage>),
@@ -72,7 +71,6 @@ impl ProgressQueue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
-    /// Removes all messages, and returns the newest.
     fn newest(&self) -> Option<Progress> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let newest = waiting.pop_back();

@@ -63,7 +63,6 @@ pub struct RequestInfo {
 }
 
 pub(super) enum RequestOrigin {
-    /// A request that `rmcp` received.
     Protocol(RequestContext<RoleServer>),
     /// A call that the server answers without `rmcp`.
     Direct(DirectRequest),
@@ -73,7 +72,6 @@ pub(super) struct DirectRequest {
     pub(super) id: RequestId,
     pub(super) version: ProtocolVersion,
     pub(super) meta: RequestMetaObject,
-    /// The token that is cancelled when the client disconnects.
     pub(super) gone: CancelToken,
     /// The channel for the progress of the call; `None` if the client did not ask for progress.
     pub(super) progress: Option<Sender<ServerJsonRpcMessage>>,
@@ -139,7 +137,6 @@ impl RequestInfo {
         }
     }
 
-    /// Returns a value that the transport added to the request, by its type.
     pub(super) fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
         match &self.origin {
             RequestOrigin::Protocol(context) => context.extensions.get(),

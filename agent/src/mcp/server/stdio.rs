@@ -61,7 +61,6 @@ pub(super) async fn serve(
             let _ = tokio::time::timeout(GRACE, waiting).await;
         }
     }
-    // The connection has ended, so calls that still run are cancelled at once.
     handle.shutdown(Duration::ZERO).await;
     Ok(())
 }
@@ -79,12 +78,10 @@ struct LineTransport<I, O> {
     end: Option<Instant>,
 }
 
-/// The requests that are not answered yet.
 #[derive(Default)]
 struct OpenRequests {
     /// The ids of requests that wait for an answer of `rmcp`. A repeated id is stored once, because `rmcp` answers each id at most once.
     ids: HashSet<RequestId>,
-    /// Number of answers that are being written, including those to invalid lines.
     writing: usize,
 }
 
@@ -98,7 +95,6 @@ impl OpenRequests {
 struct LineOutput<O> {
     /// The stream, and a buffer that is reused for the lines of each write.
     stream: Mutex<(O, Vec<u8>)>,
-    /// The lines that the next write sends.
     waiting: SyncMutex<Vec<u8>>,
     /// Maximum time of one write.
     limit: Duration,

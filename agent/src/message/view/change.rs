@@ -50,7 +50,6 @@ impl ViewChange {
         }
     }
 
-    /// Returns the number of messages that a summary replaces, and the message that replaces them.
     pub(super) fn summary(&self) -> Option<(usize, Arc<Message>)> {
         let ViewChangeKind::Summary { text, .. } = &self.kind else { return None };
         let mut summary = UserMessage::from(framed(text));
@@ -85,13 +84,11 @@ pub(super) enum ViewChangeKind {
     /// stays.
     Summary {
         text: String,
-        /// The usage of the request for the summary.
         #[serde(default, skip_serializing_if = "is_unused")]
         usage: Box<Usage>,
     },
     /// The text of one result is shortened to its beginning and its end. Other parts of the result, such as images, are removed.
     Shorten {
-        /// The index of the result in the conversation.
         index: usize,
         /// Maximum number of bytes of the text that are kept.
         bytes: usize,
@@ -103,10 +100,8 @@ pub(super) enum ViewChangeKind {
     },
 }
 
-/// A result whose content is replaced by a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClearedResult {
-    /// The index of the result in the conversation.
     pub(crate) index: usize,
     pub(crate) line: String,
 }

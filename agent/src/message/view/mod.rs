@@ -32,9 +32,7 @@ use super::words::StopReason;
 pub(crate) struct ConversationView {
     conversation: MessageList,
     changes: Vec<ViewChange>,
-    /// The cleared and shortened results, by their index in the conversation.
     replaced: BTreeMap<usize, Arc<Message>>,
-    /// The number of messages that the summary replaces, and the summary.
     summary: Option<(usize, Arc<Message>)>,
     window: Option<u64>,
     pins: Vec<usize>,
@@ -193,7 +191,6 @@ impl ConversationView {
         self.conversation.extend(messages.iter().cloned());
     }
 
-    /// Returns the messages to send.
     pub(crate) fn messages(&self) -> &MessageList {
         &self.sent
     }
@@ -206,7 +203,6 @@ impl ConversationView {
         self.changes.last().map_or(0, |change| change.generation)
     }
 
-    /// Returns the smallest context window that a change recorded, in tokens.
     pub(crate) fn window(&self) -> Option<u64> {
         self.window
     }
@@ -347,7 +343,6 @@ impl ConversationView {
         self.assemble(summary.as_ref(), &replaced, index)
     }
 
-    /// Returns the number of messages at the beginning of the conversation that the summary replaces.
     pub(crate) fn summarized(&self) -> usize {
         self.summary.as_ref().map_or(0, |(until, _)| *until)
     }
@@ -358,12 +353,10 @@ impl ConversationView {
         sent.filter(|_| index >= self.summarized())
     }
 
-    /// Returns whether the result at this index was cleared or shortened.
     pub(crate) fn is_replaced(&self, index: usize) -> bool {
         self.replaced.contains_key(&index)
     }
 
-    /// Returns whether the message at this index continues a reply that its provider paused.
     fn continues_reply(&self, at: usize) -> bool {
         let before = at.checked_sub(1).and_then(|at| self.conversation.get(at)?.as_assistant());
         before.is_some_and(|reply| reply.stop_reason == StopReason::Pause)

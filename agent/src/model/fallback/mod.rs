@@ -233,7 +233,6 @@ fn full_name(info: &ModelInfo) -> String {
     format!("{}/{}", info.provider, info.model)
 }
 
-/// The breakers of all models, which clones of a [`Fallback`] share.
 #[derive(Clone)]
 struct Breakers(Arc<[Mutex<Breaker>]>);
 
@@ -261,7 +260,6 @@ impl Breakers {
     }
 }
 
-/// A request that a circuit breaker admitted.
 struct Admission {
     breakers: Breakers,
     index: usize,

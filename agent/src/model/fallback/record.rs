@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use crate::message::{AssistantMessage, HandOffLosses};
 use crate::model::{ModelError, ModelInfo};
 
-/// The field of a reply that contains the record.
 const FIELD: &str = "fallback";
 
 /// The kind of an attempt that was not made, because the breaker of the model was open.

@@ -147,7 +147,6 @@ impl FallbackEvents {
         }
     }
 
-    /// Records the model that gives the reply, when the content of the reply begins.
     fn begin(&self, reply: &OpenReply) {
         let message = reply.reply.partial();
         let mut author = reply.reply.author();

@@ -114,7 +114,6 @@ fn events(name: &str) -> Vec<E> {
 
 /// The number of events before the content of a reply.
 const BEFORE_CONTENT: usize = 2;
-/// The number of events up to and including the stop event.
 const COMPLETE: usize = 12;
 
 fn error(kind: ModelErrorKind) -> ModelError {

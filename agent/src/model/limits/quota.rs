@@ -25,7 +25,6 @@ pub(crate) struct QuotaLeft {
     pub(crate) refill: Duration,
 }
 
-/// A function that is called with the reported quota when a response begins.
 #[derive(Clone)]
 pub(crate) struct QuotaListener(Arc<dyn Fn(ProviderQuota) + Send + Sync>);
 
@@ -49,13 +48,11 @@ impl fmt::Debug for QuotaListener {
 #[derive(Debug, Default)]
 pub(super) struct ReportedQuota {
     reports: [Option<QuotaReport>; 4],
-    /// The requests whose responses have not begun, by their number.
     unreported: BTreeMap<u64, Need>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct QuotaReport {
-    /// The number of the request whose response contained the report.
     request: u64,
     at: Duration,
     quota: QuotaLeft,
@@ -83,7 +80,6 @@ impl ReportedQuota {
         ready
     }
 
-    /// Counts an admitted request, which the reports so far do not include.
     pub(super) fn take(&mut self, request: u64, need: Need) {
         for (report, need) in self.reports.iter_mut().zip(need) {
             if let Some(report) = report {

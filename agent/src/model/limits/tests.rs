@@ -53,7 +53,6 @@ fn request() -> ModelRequest {
     ModelRequest::new([Message::user("Hi")]).with_max_tokens(100)
 }
 
-/// Returns a model, and the times at which it was asked.
 fn noting(clock: &TestClock, usage: Usage) -> (ScriptedModel, Arc<Mutex<Vec<Duration>>>) {
     let (times, clock) = (Arc::new(Mutex::new(Vec::new())), clock.clone());
     let noted = times.clone();

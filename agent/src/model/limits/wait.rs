@@ -12,7 +12,6 @@ use super::window::MinuteWindow;
 use crate::model::{ModelError, ModelErrorKind, RequestNotice, RequestNotices};
 use crate::tool::BoxFuture;
 
-/// The limits of a model and their current use, shared by the clones of the model.
 pub(super) struct Limiter {
     pub(super) limits: RateLimits,
     state: Mutex<LimiterState>,
@@ -82,7 +81,6 @@ impl Limiter {
         self.state().quota.ready_at(self.limits.clock.now(), [1, 1, 1, 1])
     }
 
-    /// Admits no requests for the time that the provider asked to wait when it rejected a request.
     pub(super) fn close_for(&self, pause: Duration) {
         let until = self.limits.clock.now().saturating_add(pause);
         let mut state = self.state();
@@ -137,7 +135,6 @@ pub(super) struct QueuePlace {
     limiter: Arc<Limiter>,
     need: Need,
     id: Option<u64>,
-    /// The time at which the request entered the queue.
     began: Option<Duration>,
     sleep: Option<(Duration, BoxFuture<'static, ()>)>,
     /// The limit that the request waits for, if it waits.
@@ -248,7 +245,6 @@ pub(super) struct Permit {
 }
 
 impl Permit {
-    /// Replaces the reserved tokens of the request by this number.
     pub(super) fn settle(&mut self, tokens: u64) {
         let mut state = self.limiter.state();
         if let Some(window) = &mut state.tokens {

@@ -12,12 +12,10 @@ pub(crate) struct TokenEstimate {
     /// The possible error of the estimate, in tokens. Without a [`TokenAnchor`], it is 35 % of the estimate. With one, it is 10 % of the
     /// estimate, or more if earlier estimates in this conversation had a larger error.
     pub(crate) error: u64,
-    /// Whether the usage of a reply corrects the estimate.
     pub(crate) is_anchored: bool,
 }
 
 impl TokenEstimate {
-    /// Returns the number that is compared with limits.
     pub(crate) fn upper_bound(&self) -> u64 {
         self.tokens.saturating_add(self.error)
     }
@@ -39,7 +37,6 @@ const ERROR_WITHOUT_ANCHOR: u64 = 35;
 /// A reply with a reported usage. Estimates start from the provider's count up to this reply.
 #[derive(Clone, Copy)]
 pub(super) struct TokenAnchor {
-    /// The index of the reply.
     pub(super) at: usize,
     input: u64,
     /// The tokens of the request and its reply. Reasoning that is not sent again does not count.
@@ -62,7 +59,6 @@ impl TokenAnchor {
 struct TokenIncrement {
     actual: u64,
     raw: u64,
-    /// The input tokens that the later reply reports.
     input: u64,
 }
 

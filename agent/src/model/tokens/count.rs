@@ -78,7 +78,6 @@ fn weight(character: char) -> u64 {
     }
 }
 
-/// Returns whether the character is Chinese, Japanese or Korean.
 fn is_ideographic(character: char) -> bool {
     matches!(character,
         '\u{3000}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}'

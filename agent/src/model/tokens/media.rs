@@ -54,7 +54,6 @@ fn openai_image(mut width: u64, mut height: u64) -> u64 {
     85 + 170 * width.div_ceil(512) * height.div_ceil(512)
 }
 
-/// Reads width and height from the header of a PNG, GIF, JPEG or WebP file.
 fn pixels(bytes: &[u8]) -> Option<(u64, u64)> {
     let big = |at: usize| Some(u64::from(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?])));
     let little = |at: usize| Some(u64::from(u16::from_le_bytes([*bytes.get(at)?, *bytes.get(at + 1)?])));
@@ -124,7 +123,6 @@ fn pages(bytes: &[u8]) -> u64 {
     pages
 }
 
-/// Estimates audio by its duration, from the byte rate in the header of a WAV file, or else by its length.
 pub(super) fn audio(media: &Media) -> u64 {
     let MediaSource::Data(bytes) = &media.source else { return AUDIO_SECOND * 60 };
     let rate = bytes.get(28..32).and_then(|rate| rate.try_into().ok()).map(u32::from_le_bytes);

@@ -42,7 +42,6 @@ pub(crate) struct CountWith<F> {
 }
 
 impl<F> CountWith<F> {
-    /// Creates a counter whose message sizes are cached.
     #[cfg(any(test, feature = "runtime"))]
     pub(crate) fn kept(count: F) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);

@@ -369,13 +369,11 @@ impl fmt::Display for ContextReport {
     }
 }
 
-/// Returns a share in percent, rounded to the nearest integer.
 fn percent(part: u64, whole: u64) -> u64 {
     let whole = u128::from(whole.max(1));
     u64::try_from((u128::from(part) * 200 + whole) / (whole * 2)).unwrap_or(u64::MAX)
 }
 
-/// Returns a number as a text with commas between thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);

@@ -85,7 +85,6 @@ struct SizeKey {
 
 struct SizeTable {
     sizes: HashMap<SizeKey, (Weak<Message>, MessageSize), BuildHasherDefault<SizeHasher>>,
-    /// The number of entries at which `put` next removes entries of dropped messages.
     sweep_at: usize,
 }
 

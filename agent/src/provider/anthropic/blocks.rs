@@ -244,7 +244,6 @@ pub(super) fn write_call(out: &mut String, call: &ToolCall, ids: &CallIds) {
     out.push('}');
 }
 
-/// Writes a text that has no provider data, in the same form as [`write`].
 pub(super) fn write_text_block(out: &mut String, text: &str) {
     out.push_str(r#"{"type":"text","text":"#);
     write_text(out, text);
@@ -273,7 +272,6 @@ pub(super) fn cache_control(mark: CacheMark) -> Value {
     }
 }
 
-/// Returns whether Anthropic accepts an id unchanged.
 pub(super) fn is_safe_id(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }

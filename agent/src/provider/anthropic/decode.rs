@@ -23,7 +23,6 @@ pub(super) struct AnthropicDecoder {
     has_usage: bool,
     message_data: JsonObject,
     stop: StopDetails,
-    /// Unfinished blocks, by Anthropic's index.
     open: BTreeMap<u64, OpenBlock>,
     parts: usize,
     /// The id of the message, once the message has started.
@@ -40,7 +39,6 @@ struct StopDetails {
 struct OpenBlock {
     content_index: usize,
     block: JsonObject,
-    /// The text of a call's input so far.
     input: String,
     kind: BlockKind,
 }

@@ -2,7 +2,6 @@
 
 use crate::model::Thinking;
 
-/// The setting that controls a model's thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThinkingStyle {
     None,
@@ -43,7 +42,6 @@ pub(super) fn without_thinking(model: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns whether a model has the tools that Anthropic runs, as far as its name tells.
 pub(super) fn has_server_tools(model: &str) -> bool {
     model.contains("claude") && version(model).is_none_or(|version| version >= (3, 7))
 }
@@ -55,7 +53,6 @@ pub(super) fn has_fixed_sampling(model: &str) -> bool {
     version(model).is_some_and(|version| version >= (4, 7))
 }
 
-/// Returns whether a model refuses `temperature` and `top_p` together.
 pub(super) fn has_single_sampling_setting(model: &str) -> bool {
     version(model).is_some_and(|version| version == (4, 5) || version == (4, 6))
 }

@@ -18,7 +18,6 @@ use crate::provider::sse::SseEvent;
 const STATE_FIELDS: [&str; 5] =
     ["groundingMetadata", "citationMetadata", "urlContextMetadata", "safetyRatings", "continuationToken"];
 
-/// The field whose token continues a paused reply.
 pub(super) const TOKEN: &str = "continuationToken";
 
 /// Decodes one response of Gemini. The chunks follow `GenerateContentResponse` in Gemini's reference. The parts of a chunk are appended to

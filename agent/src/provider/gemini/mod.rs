@@ -105,7 +105,6 @@ impl Gemini {
         self
     }
 
-    /// Returns the field for the schema of a tool, the field for the schema of the reply, and the dialect of both.
     const fn schema_fields(&self) -> (&'static str, &'static str, Dialect) {
         if self.open_api_schemas {
             ("parameters", "responseSchema", Dialect::GeminiLegacy)

@@ -132,7 +132,6 @@ fn write_media(media: &Media) -> (&'static str, Value) {
     }
 }
 
-/// Reads a call or a result of a tool that Gemini ran.
 fn provider_tool(part: &Value) -> Option<ProviderTool> {
     let field = |value: &Value, key: &str| value.get(key).filter(|value| !value.is_null()).cloned();
     let (mut tool, inner) = if let Some(code) = part.get("executableCode") {

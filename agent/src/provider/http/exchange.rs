@@ -28,7 +28,6 @@ pub(super) struct Exchange {
     deadline: Option<Instant>,
     retries: Retries,
     phase: ExchangePhase,
-    /// Events that were read and not yet returned.
     events: VecDeque<ModelEvent>,
     /// Whether an event was returned. If so, no further attempt is made.
     has_delivered: bool,
@@ -73,13 +72,11 @@ impl Exchange {
         }
     }
 
-    /// Sets the listener for the rate limits that the headers of responses report.
     pub(super) fn with_quota(mut self, listener: Option<QuotaListener>) -> Self {
         self.quota = listener;
         self
     }
 
-    /// Disables retries, for a caller that retries by itself.
     pub(super) fn without_retries(mut self) -> Self {
         self.retries = Retries::none();
         self

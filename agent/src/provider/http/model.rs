@@ -380,7 +380,6 @@ impl ModelEndpoint {
     }
 }
 
-/// Adds notes for the model to the results of calls whose arguments a person changed.
 fn with_edit_notes(request: &ModelRequest) -> Cow<'_, ModelRequest> {
     let is_changed =
         |message: &Arc<Message>| message.as_tool_result().is_some_and(|result| result.edited_args.is_some());

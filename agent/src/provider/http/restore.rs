@@ -13,12 +13,10 @@ use crate::tool::dialect::tools_in_dialect;
 /// A filter of events that removes the nulls for absent properties from complete calls and answers.
 pub(super) struct NullRestorer {
     dialect: Dialect,
-    /// The compiled schemas of the tools that are sent with a strict schema.
     plans: Vec<Plan>,
     calls: BTreeMap<usize, Part>,
     /// The compiled schema of the answer, if it is sent as a strict schema.
     answer: Option<Plan>,
-    /// The texts that may be the answer, by their index in the content.
     texts: BTreeMap<usize, Part>,
 }
 

@@ -57,7 +57,6 @@ pub(super) fn media(model: &str) -> Capabilities {
     }
 }
 
-/// Returns whether OpenAI runs tools for the model in the Responses API.
 pub(super) fn has_hosted_tools(model: &str) -> bool {
     let name = base_name(model);
     let is_old = ["gpt-3", "gpt-4-", "gpt-oss", "o1", "o3-mini"].iter().any(|old| name.starts_with(old))

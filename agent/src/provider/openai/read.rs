@@ -34,7 +34,6 @@ pub(super) fn read_content(
     }
 }
 
-/// Returns provider data with the fields that were not parsed.
 pub(super) fn rest_data(provider: &str, fields: JsonObject) -> Option<ProviderData> {
     (!fields.is_empty())
         .then(|| ProviderData::new(provider, Map::from_iter([("message".to_owned(), fields.into())])))

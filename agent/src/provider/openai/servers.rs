@@ -7,7 +7,6 @@ pub(in crate::provider) struct ChatServer {
     /// The base URL, or an empty text if each account has a different one.
     pub(in crate::provider) base_url: &'static str,
     pub(in crate::provider) key_variable: &'static str,
-    /// Whether the server runs on this machine, and may not need a key.
     pub(in crate::provider) is_local: bool,
     pub(in crate::provider) compat: fn() -> Compat,
 }

@@ -59,12 +59,9 @@ pub const MAX_EVENT: usize = 16 << 20;
 /// ```
 #[derive(Debug)]
 pub struct SseParser {
-    /// An unfinished line.
     line: Vec<u8>,
-    /// The data of the current event, as far as it was copied out of the chunks.
     data: Vec<u8>,
     has_data: bool,
-    /// The type of the current event, as far as it was copied out of the chunks.
     event: Vec<u8>,
     last_id: String,
     retry: Option<u64>,
@@ -146,7 +143,6 @@ fn too_long(max: usize) -> ParseError {
     ParseError::new(format!("an event of the stream is longer than {max} bytes"))
 }
 
-/// Fields of the current event that borrow from the current chunk.
 #[derive(Default)]
 struct ChunkFields<'c> {
     data: Option<&'c [u8]>,

@@ -66,7 +66,6 @@ pub(in crate::provider) fn tool(name: &str, schema: &Value) -> ToolDefinition {
     ToolDefinition::new(plan, "Does it.").unwrap()
 }
 
-/// Returns the output of a future that is ready at once.
 pub(in crate::provider) fn now<F: Future>(future: F) -> F::Output {
     match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,

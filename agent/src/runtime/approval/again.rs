@@ -18,14 +18,14 @@ use crate::steps::StepError;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CheckedAgain {
-    /// The call runs unchanged.
     Runs,
-    /// The call runs with other arguments, which need no approval.
     RunsWith(ToolArguments),
     /// The call waits for a decision: its arguments are no longer the approved ones, or the call now needs approval. `checked` is `args`
     /// after coercion.
-    Asks { args: ToolArguments, checked: ToolArguments },
-    /// The call does not run.
+    Asks {
+        args: ToolArguments,
+        checked: ToolArguments,
+    },
     Ends(Box<CallEnd>),
 }
 

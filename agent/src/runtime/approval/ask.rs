@@ -64,7 +64,6 @@ impl InProcessSteps {
         self.decided(made.collect()).await
     }
 
-    /// Converts decisions for the loop, and asks the hooks about changed arguments.
     async fn decided(
         &mut self,
         made: Vec<(ApprovalRequest, Decision)>,

@@ -31,7 +31,6 @@ impl ApprovalKeys {
         }
     }
 
-    /// Sets the key that signs and verifies.
     pub(in crate::runtime) fn set(&mut self, key: &[u8]) {
         self.current = self.parse(key);
     }

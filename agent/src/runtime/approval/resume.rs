@@ -122,16 +122,13 @@ fn addressed(
     Ok(addressed)
 }
 
-/// The decisions, results and inputs for a run and its sub-agents.
 struct TreeInput {
-    /// The waiting approval requests of all runs.
     requests: Vec<ApprovalRequest>,
     made: Vec<MadeDecision>,
     arrived: Vec<(RunPath, String, ToolOutcome)>,
     inputs: Vec<RecordedInput>,
     /// Whether a function of the application decides on calls without a decision.
     can_ask: bool,
-    /// Whether a function of the application answers questions.
     can_answer: bool,
 }
 

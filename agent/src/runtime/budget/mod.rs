@@ -302,7 +302,6 @@ pub(in crate::runtime) struct BoundBudgets {
     announced: AnnouncedBudgets,
 }
 
-/// The keys of the nearly spent budgets that a run has announced with an event.
 #[derive(Clone, Debug, Default)]
 pub(in crate::runtime) struct AnnouncedBudgets(Arc<Mutex<BTreeSet<String>>>);
 
@@ -316,11 +315,9 @@ impl AnnouncedBudgets {
     }
 }
 
-/// The estimated size of a request and its reply, in tokens.
 struct RequestPlan {
     id: String,
     model: Arc<dyn Model>,
-    /// The upper bound of the estimated input.
     input: u64,
     /// Maximum length of the reply.
     output: u64,
@@ -332,7 +329,6 @@ struct RequestPlan {
 /// replaces them as for a cancelled request. Without a tokio runtime, the amounts stay reserved.
 pub(super) struct HeldBudgets(Option<(BoundBudgets, RequestPlan)>);
 
-/// The source of the [`ModelError`] of a request that a budget refused.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct BudgetRefusal(LimitReached);
@@ -429,7 +425,6 @@ impl HeldBudgets {
         }
     }
 
-    /// Releases the reserved amounts of a request that was not sent.
     async fn release(self) {
         let unsent = ModelError::aborted("stopped").with_code(NOT_SENT);
         self.settle(&AssistantMessage::default(), Some(&unsent)).await;

@@ -20,7 +20,6 @@ impl From<ContextError> for RunError {
     }
 }
 
-/// Returns the text of a [`ContextError`] with these fields.
 pub(in crate::runtime) fn sentence(
     pins_are_too_large: bool,
     needed: u64,
@@ -43,7 +42,6 @@ pub(in crate::runtime) fn sentence(
     text + "; start a new conversation, or shorten the last message"
 }
 
-/// Writes a number with commas between thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);

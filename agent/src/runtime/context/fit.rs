@@ -30,7 +30,6 @@ struct FitPass {
     clears: u32,
     compactions: u32,
     is_changed: bool,
-    /// The reason why a summary failed.
     failure: Option<String>,
     /// The limit that forbade a request for a summary.
     limit: Option<LimitReached>,

@@ -21,11 +21,9 @@ use crate::tool::definition::ToolDefinition;
 
 pub(super) type NamedModel = (Arc<str>, Arc<dyn Model>);
 
-/// The [`ContextRules`], applied to one model.
 #[derive(Clone)]
 pub(super) struct ContextLimits {
     pub(super) rules: Arc<ContextRules>,
-    /// The window of the model, in tokens.
     pub(super) window: u64,
     /// The number of tokens of the window that a request may use.
     pub(super) usable: u64,
@@ -41,7 +39,6 @@ const COMPACTING: [&str; 2] = ["anthropic-messages", "openai-responses"];
 #[derive(Clone)]
 pub(super) struct SummaryWriter {
     pub(super) model: Arc<dyn Model>,
-    /// The number of tokens that a request to this model may use.
     pub(super) usable: u64,
 }
 
@@ -82,7 +79,6 @@ impl ContextLimits {
     }
 }
 
-/// The state of the context management, kept from request to request.
 #[derive(Default)]
 pub(crate) struct ContextState {
     pub(crate) view: ConversationView,

@@ -22,7 +22,6 @@ use crate::steps::{SharedLoop, StepError, StepKey};
 use crate::tool::BoxFuture;
 use crate::tool::definition::ToolDefinition;
 
-/// The effect of an event on its reply.
 enum ReplyProgress {
     /// The reply has another piece, and listeners must be notified.
     Grown,
@@ -187,7 +186,6 @@ impl InProcessSteps {
         }
     }
 
-    /// Returns the `Performer` for the requests of this turn, which may ask a model that a hook chose.
     pub(super) fn asking(&self) -> &Performer {
         self.choices.performer(&self.performer)
     }

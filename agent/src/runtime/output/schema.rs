@@ -83,7 +83,6 @@ fn rebase(schema: &mut Value, depth: usize) {
     }
 }
 
-/// Rewrites references in the schemas under a keyword such as `properties`.
 fn rebase_values(named: &mut Value, depth: usize) {
     if let Value::Object(named) = named {
         named.values_mut().for_each(|schema| rebase(schema, depth + 1));

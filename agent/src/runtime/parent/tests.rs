@@ -16,7 +16,6 @@ struct Number {
     number: i64,
 }
 
-/// A tool whose parameters depend on the source.
 fn list() -> ToolSet {
     let list = ToolBuilder::new("list")
         .description("Lists users.")

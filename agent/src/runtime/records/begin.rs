@@ -51,10 +51,8 @@ enum CallStart {
     Ended(Box<CallEnd>),
 }
 
-/// The state of a call that the death of its process interrupted.
 pub(in crate::runtime) enum InterruptedCall {
     Ended(Box<CallEnd>),
-    /// The call had begun, and may run again.
     Begun,
 }
 
@@ -122,7 +120,6 @@ impl RunRecords {
         new
     }
 
-    /// Returns a record of a call with unchanged arguments, for example of a call that the provider ran.
     pub(super) fn new_plain_record(
         &self,
         config: &Config,

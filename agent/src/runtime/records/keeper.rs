@@ -18,7 +18,6 @@ use crate::store::{
 use crate::tool::cancel::CancelToken;
 use crate::tool::outcome::ToolOutcome;
 
-/// Default timeout of one operation of the store.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum time for an operation after its run was cancelled, or reached its time limit.
@@ -27,7 +26,6 @@ const GRACE: Duration = Duration::from_secs(1);
 /// The pauses before the retries of a transient error.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
 
-/// Number of entries that are loaded at a time.
 const PAGE: usize = 500;
 
 /// The store options of a builder. They are separate from the store, so that the order in which the builder's methods are called does not

@@ -133,7 +133,6 @@ impl Assistant {
         Some(state.session.as_ref()?.interrupted.as_ref()?.core.run_id().clone())
     }
 
-    /// Returns the id of the unfinished run of another process, and the messages that the run added.
     #[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
     pub(crate) fn unfinished_messages(&self) -> Option<(Arc<str>, Vec<Arc<Message>>)> {
         let state = self.state();

@@ -16,7 +16,6 @@ const MAX_UNRECORDED: usize = 1_000;
 pub(in crate::runtime) enum UnrecordedEnd {
     /// A call that did not run: its record and its outcome. The store may already have the record, without an end.
     NotRun(Box<InvocationRecord>, ToolOutcome),
-    /// The end of a call that had begun.
     Ended(StepKey, InvocationEnd),
     /// A call that had begun and is deferred, so that its result arrives later.
     Deferred(StepKey, String),
@@ -34,7 +33,6 @@ impl UnrecordedEnd {
         }
     }
 
-    /// Returns an end with an unknown outcome, for a call that had begun.
     pub(super) fn lost(key: StepKey) -> Self {
         Self::Ended(key, InvocationEnd::new(ToolOutcome::lost(), now()))
     }

@@ -15,7 +15,6 @@ pub(in crate::runtime) struct SessionState {
     pub(super) seq: u64,
     /// The number of messages of the conversation that are stored.
     pub(super) stored: usize,
-    /// The number of stored `ViewChange`s, which are the changes of the messages that the model sees.
     pub(super) stored_changes: usize,
     /// Whether the stored messages differ from the conversation, so that the whole conversation is stored again.
     pub(super) is_rewritten: bool,
@@ -23,7 +22,6 @@ pub(in crate::runtime) struct SessionState {
     pub(super) ended: Option<EndedRun>,
     /// The id of the last run with stored entries but without a stored end.
     pub(super) run: Option<Arc<str>>,
-    /// Whether the entry for the begin of the current run, or for its resumption, is stored.
     pub(super) is_begin_stored: bool,
     pub(super) interrupted: Option<InterruptedRun>,
     /// The calls of abandoned runs. The next run records that their outcomes are unknown.
@@ -33,19 +31,15 @@ pub(in crate::runtime) struct SessionState {
     pub(super) places: Vec<(Arc<str>, u32)>,
 }
 
-/// An unfinished run of an earlier process.
 pub(super) struct InterruptedRun {
     pub(super) core: AgentLoop,
-    /// The ids of the calls whose secret arguments were not stored.
     pub(super) withheld: HashSet<String>,
-    /// The calls of the run that have begun and not ended.
     pub(super) pending: Vec<StepKey>,
 }
 
 #[derive(Default)]
 pub(in crate::runtime) struct InterruptedTurn {
     pub(super) turn: u32,
-    /// The ids of the calls whose secret arguments were not stored.
     pub(super) withheld: HashSet<String>,
 }
 
@@ -56,13 +50,11 @@ pub(in crate::runtime) struct RestoredRun {
 
 /// The stored state of a sub-agent's run, which is the only run of its session.
 pub(in crate::runtime) enum StoredRun {
-    /// No entry is stored.
     New,
     /// The beginning of the run is stored, but not its end, and the run can be continued.
     Unfinished,
     /// The beginning of the run is stored, but the run cannot be continued with the current configuration.
     Lost,
-    /// The whole run is stored.
     Ended(EndedRun),
 }
 

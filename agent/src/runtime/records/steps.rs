@@ -254,7 +254,6 @@ fn is_added(run: &AgentLoop, message: &UserMessage) -> bool {
         .any(|added| matches!(&**added, Message::User(added) if added.id.is_some() && added.id == message.id))
 }
 
-/// The messages and [`ViewChange`]s that are not stored yet, with the state of the run.
 struct UnrecordedMessages {
     messages: Vec<Arc<Message>>,
     changes: Vec<ViewChange>,
@@ -464,7 +463,6 @@ fn at_the_provider(reply: &AssistantMessage) -> Vec<(u32, ToolCall, Value, ToolO
 }
 
 impl RunRecords {
-    /// Records the ends of calls that earlier runs could not record.
     async fn record_missed(&self, assistant: &Assistant) -> Result<(), StoreError> {
         let next = || assistant.state().debts.first();
         while let Some(end) = next() {

@@ -33,7 +33,6 @@ pub(in crate::runtime) fn trace_attempts(
     })));
 }
 
-/// The `chat` span of one request of a fallback.
 struct ChatTrace {
     span: Span,
     timing: RequestTiming,

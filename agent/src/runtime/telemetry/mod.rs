@@ -117,7 +117,6 @@ pub(super) fn turn_span(turn: u32) -> Span {
     )
 }
 
-/// Creates the span of a request, or the span around the requests of a fallback.
 pub(super) fn request_span(info: &ModelInfo, request: &ModelRequest, session_id: Option<&str>) -> Span {
     if info.is_fallback {
         return tracing::info_span!(
@@ -185,12 +184,10 @@ fn is_request(span: &Span) -> bool {
     span.has_field("gen_ai.operation.name")
 }
 
-/// Returns the value of `gen_ai.operation.name` for a request to this provider.
 pub(super) fn operation_name(provider: &str) -> &'static str {
     if provider.starts_with("gcp.") { "generate_content" } else { "chat" }
 }
 
-/// Returns whether these messages begin with a summary, written by a run or by the provider.
 fn is_compacted(messages: &[Arc<Message>]) -> bool {
     let is_block = |part: &Part| match &part.content {
         Content::Opaque(opaque) => opaque.data.get("type").is_some_and(|kind| kind == "compaction"),
@@ -250,7 +247,6 @@ pub(super) fn end_request(
     }
 }
 
-/// Records a failed attempt of a `Fallback` model, as an event of the current span.
 fn record_attempt(attempt: &ModelAttempt) {
     let info = ModelInfo::new(&*attempt.provider, "", &*attempt.model);
     tracing::event!(

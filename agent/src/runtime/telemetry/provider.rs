@@ -14,7 +14,6 @@ const WELL_KNOWN: [(&str, &str); 8] = [
     ("xai", "x_ai"),
 ];
 
-/// Returns the provider's name in OpenTelemetry's conventions, or else the library's name.
 pub(in crate::runtime) fn provider_name(info: &ModelInfo) -> &str {
     // The conventions have a name for each of Google's two endpoints, so the host decides.
     if info.provider == "gemini" && info.server_address.as_deref().is_some_and(is_vertex) {

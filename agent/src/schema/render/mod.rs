@@ -36,7 +36,6 @@ pub(super) fn canonical(graph: &Graph) -> Result<Value> {
     renderer.with_definitions(root)
 }
 
-/// Returns the schema and its changes, for a dialect that needs one plain object at the root.
 pub(super) fn render_lowered(graph: &Graph, dialect: Dialect) -> Result<(Value, Vec<Change>)> {
     let mut renderer = Renderer::new(graph, dialect);
     let root = renderer.root()?;
@@ -51,7 +50,6 @@ struct Renderer<'g> {
     cycles: Cycles,
     /// Recursive definitions. Every cycle contains one of these definitions, or the root.
     recursive: HashSet<NodeId>,
-    /// Definitions that references point to and that are not rendered yet.
     referenced: BTreeSet<NodeId>,
     names: HashMap<NodeId, String>,
     written: usize,

@@ -20,11 +20,9 @@ pub(super) enum FieldSchema<'g> {
     PlanNode(NodeId),
     /// The tags of all variants, rendered as an `enum`.
     Words(Vec<&'g str>),
-    /// The different schemas that variants have for this property, with their annotations.
     Choice(Vec<(NodeId, Map<String, Value>)>),
 }
 
-/// The keys that an object accepts in addition to its properties, and the limits on the number of all its keys.
 pub(super) struct OtherKeys<'g> {
     /// The key patterns. The value of a matching key must fit at least one of the schema nodes.
     pub(super) patterns: Vec<(&'g str, Vec<NodeId>)>,

@@ -12,15 +12,12 @@ use std::fmt::Write;
 /// Maximum number of variants at the root; a description of more variants would not help a model.
 const MAX_VARIANTS: usize = 1_000;
 
-/// One alternative for the arguments as a whole.
 pub(in crate::schema) struct RootVariant<'g> {
     pub(in crate::schema) id: NodeId,
     pub(in crate::schema) object: &'g ObjectSpec,
-    /// The tags that select the variant, as pairs of name and value.
     pub(in crate::schema) tags: Vec<(&'g str, &'g str)>,
     /// The externally tagged enum that `object` represents. A call must then have exactly one of the properties.
     pub(in crate::schema) external: Option<&'g ExternalSpec>,
-    /// The checks around `object`, such as `not`.
     checks: Vec<&'g NodeCheck>,
 }
 

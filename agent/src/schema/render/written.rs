@@ -33,7 +33,6 @@ impl SchemaDraft {
         self.schema.extend(notes.iter().map(|(k, v)| (k.clone(), v.clone())));
     }
 
-    /// Returns the schema, with the sentences on a line of their own below the description.
     pub(super) fn into_value(mut self) -> Value {
         if !self.words.is_empty() {
             let sentences = self.words.join(" ");

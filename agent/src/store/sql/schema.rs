@@ -9,7 +9,6 @@ use crate::store::{SessionEntry, StoreError, StoreErrorKind};
 /// because sqlx's own table of migrations belongs to the application.
 const VERSIONS: [&[&str]; 3] = [&FIRST, &BUDGETS, &TIMES];
 
-/// Adds the times of entries, by which sessions are listed.
 const TIMES: [&str; 2] = [
     "alter table agent_session_entry add column written_at bigint not null default 0",
     "create index agent_session_entry_by_time on agent_session_entry (written_at desc, session_id)",

@@ -24,7 +24,6 @@ const PUSH: &str = "insert into agent_steering (session_id, seq, message_id, mes
     where (select count(*) from agent_steering where session_id = $1 and taken_by = '') < $4
     on conflict do nothing";
 
-/// Counts the messages of an inbox with this id, and the messages that no run has taken.
 const COUNTS: &str = "select (select count(*) from agent_steering where session_id = $1 and message_id = $2),
     (select count(*) from agent_steering where session_id = $1 and taken_by = '')";
 

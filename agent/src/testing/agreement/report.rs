@@ -5,11 +5,8 @@ use std::fmt;
 
 #[derive(Clone, Debug)]
 pub(super) struct AgreementReport {
-    /// The name of the type or the tool.
     pub(super) name: String,
-    /// The number of texts that fit the schema.
     pub(super) fitting: usize,
-    /// The number of texts that do not fit the schema.
     pub(super) faulty: usize,
     /// The number of texts that the exact, the strict and the lenient policy accepted.
     pub(super) accepted: [usize; 3],

@@ -27,7 +27,6 @@ const VERSION: u64 = 1;
 pub(super) const WINDOW: &str = "context_window";
 pub(super) const MAX_OUTPUT: &str = "max_output";
 
-/// The contents of a cassette file.
 pub(super) struct Tape {
     model: Value,
     pub(super) exchanges: Vec<RecordedExchange>,
@@ -274,7 +273,6 @@ fn tool_json(tool: &ToolDefinition) -> Value {
     out
 }
 
-/// Returns the text by which a cassette records a tool of the provider.
 fn managed_json(tool: &ManagedTool) -> Value {
     let limited = |name: &str, uses: &Option<u32>, allowed: &[String], blocked: &[String]| {
         format!(

@@ -107,7 +107,6 @@ struct CassetteState {
     played: Vec<bool>,
     /// The model that is recorded; `None` on replay.
     source: Option<Arc<dyn Model>>,
-    /// The secrets of calls, which the file does not contain.
     secrets: SecretValues,
 }
 

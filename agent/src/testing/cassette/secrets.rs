@@ -30,7 +30,6 @@ const STRUCTURE: [&str; 12] = [
     "api",
 ];
 
-/// The secrets in the calls, and the tools that mark arguments as secret.
 pub(super) struct SecretValues {
     arguments: SecretArguments,
     /// The texts of secrets, the longest first.
@@ -130,7 +129,6 @@ impl SecretValues {
         if self.texts.is_empty() {
             return;
         }
-        // The definitions of tools are not secret, so they stay unchanged.
         for (key, value) in exchange.request.as_object_mut().into_iter().flatten() {
             if key != "tools" {
                 self.walk(value);
@@ -168,7 +166,6 @@ impl SecretValues {
     fn substitute(&self, tool: &str, sent: &ToolArguments) -> Option<ToolArguments> {
         let shown = self.arguments.arguments(tool, sent)?;
         let (Some(sent_value), Some(shown_value)) = (sent.value(), shown.value()) else {
-            // Arguments that are not JSON are replaced by text that is not JSON either.
             return Some(WITHHELD.into());
         };
         if let Value::String(text) = &sent_value
@@ -225,12 +222,10 @@ impl SecretValues {
     }
 }
 
-/// Returns whether a result is a report about refused arguments.
 fn is_report(result: &ToolResultMessage) -> bool {
     matches!(result.code.as_deref(), Some("invalid_arguments" | "retries_exhausted"))
 }
 
-/// Returns the paths at which a value is withheld, as JSON Pointers.
 fn hidden_paths(sent: &Value, shown: &Value) -> Vec<String> {
     fn walk(sent: &Value, shown: &Value, path: &str, paths: &mut Vec<String>) {
         match (sent, shown) {

@@ -231,7 +231,6 @@ pub(super) enum CallKind {
     Boundary,
     /// An argument is just beyond a limit, so the call must be refused.
     Beyond,
-    /// The call has a mistake of a careless model, given in words, for example `a number as text`.
     Slip(&'static str),
 }
 
@@ -347,7 +346,6 @@ impl SchemaCall {
     }
 }
 
-/// Writes the calls as a table, and the faults.
 impl fmt::Display for SchemaModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Table { calls: &self.calls() }.fmt(f)

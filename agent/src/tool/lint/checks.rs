@@ -24,7 +24,6 @@ const LONGEST_OF_PARAMETER: usize = 600;
 /// Maximum size of a definition, in estimated tokens. Each request contains the definition.
 const MOST_TOKENS: u64 = 1_000;
 
-/// The findings of one kind about parameters of one tool.
 struct ParameterFindings {
     lint: Lint,
     /// The middle of a finding about several parameters: `3 parameters SUMMARY (PATHS): HINT`.

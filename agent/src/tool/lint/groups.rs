@@ -106,7 +106,6 @@ pub(super) fn same_parameters(
     }
 }
 
-/// Returns the groups of positions with the same text.
 fn groups<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<Vec<usize>> {
     let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, text) in texts.enumerate().filter(|(_, text)| !text.is_empty()) {
@@ -115,7 +114,6 @@ fn groups<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<Vec<usize>> {
     in_order(groups.into_values())
 }
 
-/// Groups positions that are alike, directly or through other positions.
 fn alike(count: usize, is_alike: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
     // `first[n]` is the first member of the group of `n`.
     let mut first: Vec<usize> = (0..count).collect();

@@ -24,10 +24,8 @@ pub(super) struct AgUiFormat {
     /// Whether the client declared version 1.0. Older clients fail at unknown fields and events.
     is_current: bool,
     step: Option<String>,
-    /// The id of the current reply.
     message: String,
     is_message_open: bool,
-    /// The ids of the calls whose arguments are not complete.
     open_calls: Vec<String>,
 }
 

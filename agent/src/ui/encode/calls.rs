@@ -15,10 +15,8 @@ use crate::tool::outcome::ToolResult;
 pub(super) struct UiCall {
     /// The id of the call in events. Several calls of a run may have the same id.
     pub(super) id: String,
-    /// The id of the call in chunks, which is unique in the run.
     pub(super) unique_id: String,
     pub(super) tool: String,
-    /// The arguments as the model sent them, once they are complete.
     pub(super) args: Option<ToolArguments>,
     pub(super) progress: CallProgress,
     /// The number of bytes of the arguments that were sent so far.
@@ -53,11 +51,8 @@ impl UiCall {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CallProgress {
-    /// The arguments are still arriving.
     Streaming,
-    /// The arguments are complete.
     Complete,
-    /// The call was accepted by the run.
     Started,
     Ended,
 }

@@ -12,17 +12,13 @@ use super::calls::CallEnding;
 #[derive(Clone)]
 pub(super) struct ChildRun {
     pub(super) run_id: String,
-    /// The name of the tool that runs the sub-agent.
     pub(super) tool: String,
-    /// The unique id of the call that began the run.
     pub(super) call_id: String,
     /// The id of the run that made the call, if that run also belongs to a sub-agent.
     pub(super) parent: Option<String>,
-    /// The id of the sub-agent's current reply.
     pub(super) message_id: String,
     /// The position in `UiCalls` of the main run's call that contains this run, at any depth.
     pub(super) outermost: usize,
-    /// Whether the run was reported as suspended when the response ended.
     pub(super) is_suspended: bool,
 }
 
@@ -30,7 +26,6 @@ pub(super) enum ChildEnd<'a> {
     Completed,
     /// The run did not complete. The word names the reason, such as `interrupted`.
     Stopped(&'a str),
-    /// The run waits for the requests with these ids.
     Suspended(Vec<String>),
 }
 

@@ -221,7 +221,6 @@ impl UiEncoder {
         }
     }
 
-    /// Returns the text that asks a person for a decision on a call, and the schema of the answer.
     fn question(&self, tool: &str, call: &UiCall) -> (String, Value) {
         let own = call.within.is_none().then_some(tool);
         let shown = call.args.as_ref().map(|args| self.view.input_to_decide(own, args).to_string());

@@ -69,7 +69,6 @@ pub struct UiEncoder {
     /// The positions of the current reply's calls in `calls`, by the index of their part in the reply.
     call_parts: BTreeMap<usize, usize>,
     texts: BTreeMap<usize, OpenText>,
-    /// The number of the current reply within its turn.
     reply: u32,
     message_id: String,
     /// Whether the current reply had updates. Without updates, the parts of the reply are read from the complete message.
@@ -90,14 +89,12 @@ const CHILD_CHUNKS: u32 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ResponsePhase {
-    /// Nothing was written.
     New,
     Open,
     /// The run is suspended, and `end` will close the response.
     Suspended,
     /// The response was closed while the run was suspended. The run may resume.
     Closed,
-    /// The run has ended.
     Over,
 }
 

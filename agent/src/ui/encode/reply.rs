@@ -10,7 +10,6 @@ use super::wire::{TextKind, UiPart, WireFormat};
 use crate::message::{AssistantMessage, Content, Part, ProviderTool, ToolCall, Usage};
 use crate::model::ModelEvent;
 
-/// A part with text or thinking, which may still grow.
 pub(super) struct OpenText {
     id: String,
     kind: TextKind,

@@ -15,7 +15,6 @@ use crate::message::{Part, StopReason};
 use crate::tool::progress::Progress;
 use crate::tool::question::Question;
 
-/// A part of a reply other than text, thinking and calls.
 pub(super) enum UiPart<'a> {
     Refusal(&'a str),
     File { url: &'a str, media_type: &'a str },
@@ -43,7 +42,6 @@ pub(super) struct WaitingCall {
 }
 
 impl WaitingCall {
-    /// Returns the id that an answer to this call has to contain.
     pub(super) fn interrupt_id(&self) -> String {
         match &self.wants {
             Wants::Approval { request_id, .. } => request_id.clone(),
@@ -53,7 +51,6 @@ impl WaitingCall {
     }
 }
 
-/// The answer that a call waits for.
 pub(super) enum Wants {
     Approval {
         request_id: String,
@@ -61,7 +58,6 @@ pub(super) enum Wants {
         schema: Value,
     },
     Question(Box<Question>),
-    /// A result from the browser.
     Browser,
     /// A result that the application delivers.
     Result,
@@ -78,7 +74,6 @@ pub(super) struct RunEnding<'a> {
 
 /// A writer of the chunks of one protocol. The encoder calls the methods in an order that both protocols allow.
 pub(super) trait WireFormat: Send + Sync {
-    /// Begins a response.
     fn begin(&mut self, w: &mut ChunkWriter<'_>);
     fn turn_start(&mut self, w: &mut ChunkWriter<'_>, turn: u32);
     fn reply_start(&mut self, w: &mut ChunkWriter<'_>, message_id: &str);
@@ -149,7 +144,6 @@ pub(super) trait WireFormat: Send + Sync {
     fn data(&mut self, w: &mut ChunkWriter<'_>, data: &UiData);
     /// Writes that the run of a sub-agent begins, or continues in this response. Must write exactly one chunk.
     fn child_start(&mut self, w: &mut ChunkWriter<'_>, child: &ChildRun);
-    /// Writes a complete text of the sub-agent's reply.
     fn child_text(&mut self, w: &mut ChunkWriter<'_>, child: &ChildRun, kind: TextKind, id: &str, text: &str);
     /// Writes that a sub-agent makes a call. Returns whether the call is written as a tool call of the protocol, not only as data.
     fn child_call_start(

@@ -59,7 +59,6 @@ pub struct UiRequest {
     pub prompt: Option<UserMessage>,
     /// Information from the front end for the model, which precedes the prompt.
     pub context: Option<UserMessage>,
-    /// Decisions, inputs and results for a suspended run.
     pub(super) answers: Vec<UiAnswer>,
     pub(super) tools: Vec<BrowserTool>,
     /// Whether the front end requests another reply that replaces the last reply.
@@ -84,7 +83,6 @@ pub struct UiRequest {
 #[cfg_attr(not(feature = "runtime"), allow(dead_code, reason = "only runs read what is in them"))]
 pub(super) enum UiAnswer {
     Allow {
-        /// The id of the approval request.
         id: String,
         /// The id of the call, if the protocol sends it.
         call_id: Option<String>,
@@ -97,23 +95,19 @@ pub(super) enum UiAnswer {
     Deny {
         id: String,
         call_id: Option<String>,
-        /// The reason, which the model reads.
         reason: String,
     },
     /// An input to a question of a tool. Only [`decisions`](UiRequest::decisions) finds out whether the question exists.
     Input {
-        /// The id of the question.
         id: String,
         call_id: Option<String>,
         input: Value,
     },
-    /// The result of a tool that the front end ran.
     Output {
         /// The id of the call, in the form in which the front end received it.
         call_id: String,
         output: Value,
     },
-    /// A tool failed in the front end.
     Failed {
         call_id: String,
         message: String,
@@ -121,13 +115,11 @@ pub(super) enum UiAnswer {
     /// A message about a call that waits for a result of the application: the user gave up, or asks for the state of the call.
     Waiting {
         call_id: String,
-        /// Whether the user gave up.
         is_abandoned: bool,
     },
 }
 
 impl UiAnswer {
-    /// Returns the id of the approval request, of the question, or of the call.
     pub(super) fn id(&self) -> &str {
         match self {
             Self::Allow { id, .. }
@@ -168,12 +160,10 @@ impl fmt::Debug for UiAnswer {
     }
 }
 
-/// A tool that a front end declares.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct BrowserTool {
     pub(super) name: String,
     pub(super) description: String,
-    /// The JSON Schema of the arguments.
     pub(super) parameters: Value,
 }
 

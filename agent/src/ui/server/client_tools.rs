@@ -6,7 +6,6 @@ use crate::ui::{UiRequest, UiRequestError};
 
 #[derive(Clone)]
 pub(super) struct ClientTools {
-    /// The tools of the application and the declared tools.
     pub(super) registry: Registry,
     pub(super) tools: ToolSet,
     pub(super) names: Vec<String>,

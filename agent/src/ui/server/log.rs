@@ -24,7 +24,6 @@ pub(super) struct ReplayLog {
     /// The number of the last dropped event. It is `u64::MAX` if another process began the run.
     earlier_until: u64,
     events: Vec<Arc<Event>>,
-    /// The position in `events` at which the current reply begins.
     reply_from: Option<usize>,
     bytes: usize,
     /// The bytes of updates and progress since the last merge.
@@ -60,7 +59,6 @@ impl ReplayLog {
         self.earlier.is_empty() && self.events.is_empty()
     }
 
-    /// Returns the events so far, and the position at which the current reply begins.
     pub(super) fn events(&self) -> (Vec<Arc<Event>>, Option<usize>) {
         let mut all = match &self.run_id {
             Some(run_id) if !self.earlier.is_empty() => events_of(run_id, &self.earlier),

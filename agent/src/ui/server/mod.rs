@@ -87,7 +87,6 @@ const CONTINUE_WAIT: Duration = Duration::from_secs(10);
 /// whose scope is empty.
 const CALLER: &str = "caller ";
 
-/// Threads by the scope of their caller and by their id.
 type Threads = HashMap<(Arc<str>, String), Arc<OnceCell<Arc<UiThread>>>>;
 
 #[derive(Clone)]
@@ -97,7 +96,6 @@ struct ServerShared {
     reconnect_time: Duration,
     limits: UiLimits,
     open: Option<OpenThread>,
-    /// Whether unfinished runs of an earlier process are continued.
     continues_runs: bool,
     threads: Arc<Mutex<Threads>>,
 }
@@ -261,7 +259,6 @@ impl UiServer {
         self.begin(reserved, protocol, &request, run, is_resumed, tools).await
     }
 
-    /// Returns the tools and the options with which a thread's run is shown.
     fn shown_by(&self, thread: &UiThread) -> (Registry, UiOptions) {
         let options = self.shared.options.clone();
         match thread.client_tools() {

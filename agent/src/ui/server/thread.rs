@@ -280,7 +280,6 @@ impl UiThread {
         is_close
     }
 
-    /// Returns whether the queue of any reader is more than half full.
     pub(super) fn has_late_reader(&self) -> bool {
         let state = self.lock();
         state.readers.iter().any(|reader| reader.sender.capacity() * 2 < reader.sender.max_capacity())
@@ -332,7 +331,6 @@ impl UiThread {
         AttachStep::Live
     }
 
-    /// Records that the run of this thread ended or was suspended, and ends the responses of its readers.
     pub(super) fn settle(&self, suspended: Option<SuspendedRun>) {
         let mut state = self.lock();
         state.is_busy = false;
@@ -412,7 +410,6 @@ impl ThreadState {
     }
 }
 
-/// A thread that is reserved for a run that is about to begin.
 pub(super) struct Reservation {
     thread: Arc<UiThread>,
     is_kept: bool,

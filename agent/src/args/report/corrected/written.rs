@@ -11,7 +11,6 @@ pub(super) struct NewEntry<'k> {
     pub(super) key: &'k str,
     /// The key as JSON with its colon. `None` if the key may be an alias.
     written: Option<&'k str>,
-    /// The value as JSON.
     pub(super) value: Cow<'k, str>,
 }
 

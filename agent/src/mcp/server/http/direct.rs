@@ -74,7 +74,6 @@ fn version(headers: &HeaderMap) -> Option<ProtocolVersion> {
         .cloned()
 }
 
-/// Returns whether the header is sent exactly once and has this value.
 fn is_only(headers: &HeaderMap, name: impl AsHeaderName, value: &str) -> bool {
     only(headers, name).is_some_and(|sent| sent.as_bytes() == value.as_bytes())
 }

@@ -51,7 +51,6 @@ impl<S> Layer<S> for HttpLayer {
     }
 }
 
-/// An application with an MCP server at one of its paths.
 #[derive(Clone, Debug)]
 pub(crate) struct McpMount<S> {
     own: HttpLayer,

@@ -18,7 +18,6 @@ use tower_layer::Layer;
 /// Maximum time to send the last responses after the server was stopped.
 const LAST_RESPONSES: Duration = Duration::from_secs(1);
 
-/// Returns the URL for clients, and the future that serves the connections.
 pub(crate) async fn bind(
     layer: HttpLayer,
     address: SocketAddr,
@@ -52,7 +51,6 @@ async fn serve(stream: TcpStream, layer: HttpLayer, handle: ServerHandle) {
     drive(connection, http1::Connection::graceful_shutdown, ending).await;
 }
 
-/// The service for all other paths of the built-in listener.
 #[derive(Clone, Copy)]
 struct NotFoundService;
 

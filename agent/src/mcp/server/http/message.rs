@@ -172,7 +172,6 @@ impl<'a> Envelope<'a> {
         self.params.as_ref().filter(|_| self.is_call())?.arguments.map(RawValue::get)
     }
 
-    /// Returns the answers and the state that a client sends when it repeats a call that asked the user questions.
     pub(crate) fn answers(&self) -> Result<Option<SentAnswers>, MalformedMessage> {
         let Some(params) = self.params.as_ref().filter(|_| self.is_call()) else { return Ok(None) };
         if params.answers.is_none() && params.state.is_none() {

@@ -107,7 +107,6 @@ impl HttpService {
         }
     }
 
-    /// Determines the caller and its tools, and reads the body.
     async fn admit<B>(
         &self,
         head: Parts,
@@ -179,7 +178,6 @@ impl HttpService {
         response
     }
 
-    /// Logs the reason, and returns a response with a reference to the log entry.
     fn failure_response(&self, failure: &ServiceFailure) -> ServerResponse {
         let (reference, reason) = (reference(), failure.reason());
         tracing::error!(server = %self.shared.config.server_info.name, %reference, %reason, "a request cannot be served");
@@ -206,7 +204,6 @@ impl HttpService {
         Some(response)
     }
 
-    /// Rejects a malformed message, answers a well-formed call directly, and passes any other message to `rmcp`.
     async fn dispatch(&self, mut admitted: AdmittedRequest, head: Parts, body: Bytes) -> ServerResponse {
         let session = SessionId::of(&head.headers);
         let (rest, id, is_initialize) = match Envelope::read(&body) {

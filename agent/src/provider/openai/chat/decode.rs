@@ -32,7 +32,6 @@ pub(super) struct ChatDecoder {
     text: Option<usize>,
     thinking: Option<usize>,
     calls: Vec<OpenCall>,
-    /// The position in `calls` of the newest call with this id.
     by_id: HashMap<String, usize>,
     by_index: HashMap<u64, usize>,
     parts: usize,
@@ -45,14 +44,12 @@ pub(super) struct ChatDecoder {
     is_done: bool,
 }
 
-/// An unfinished call.
 #[derive(Default)]
 struct OpenCall {
     id: String,
     name: String,
     /// The server's index of the call. Some servers leave the index out of the first piece.
     index: Option<u64>,
-    /// The index of the call's part, once the start of the call was emitted.
     content_index: Option<usize>,
     /// Arguments that arrived before the name.
     early: String,
@@ -116,7 +113,6 @@ impl ChatDecoder {
         }
     }
 
-    /// Decodes a chunk of a stream, which has a `delta`, or a whole response, which has a `message`.
     fn chunk(&mut self, chunk: &Value, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let owned = |key| some_text(chunk, key).map(str::to_owned);
         let (response_id, model) = (owned("id"), owned("model"));
@@ -219,7 +215,6 @@ impl ChatDecoder {
         }
     }
 
-    /// Decodes an item of a `content` that is a list.
     fn part(&mut self, part: &Value, out: &mut Vec<ModelEvent>) {
         match text(part, "type") {
             Some("text" | "output_text") => self.emit_text(text(part, "text").unwrap_or_default(), out),

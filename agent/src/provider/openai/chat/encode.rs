@@ -203,7 +203,6 @@ impl Encoder<'_> {
         let mut managed = Vec::new();
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
             match tool {
-                // A separate field requests a web search, so the list of tools has no entry for it.
                 ManagedTool::WebSearch { .. } => {}
                 ManagedTool::Other { provider, definition } if *provider == self.model.provider => {
                     managed.push(definition.clone());
@@ -495,7 +494,6 @@ fn call_id(compat: &Compat, id: &str, is_own: bool, number: u32) -> String {
     }
 }
 
-/// Length of the digest that distinguishes shortened ids.
 const DIGEST: usize = 12;
 
 const RULES: WireRules = WireRules {

@@ -99,7 +99,6 @@ pub struct Compat {
     pub openai_limits: bool,
 }
 
-/// The messages whose thinking is sent back to the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::provider) enum EchoThinking {
     #[default]

@@ -90,7 +90,6 @@ pub(super) fn request(
 struct Reader<'a> {
     provider: &'a str,
     compat: &'a Compat,
-    /// Tool names by call id.
     tools_of_calls: HashMap<String, String>,
     messages: Vec<Message>,
 }

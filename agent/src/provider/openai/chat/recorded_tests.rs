@@ -23,7 +23,6 @@ fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
     value[key].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Converts a part to the JSON of the recordings.
 fn part(part: &Part) -> Value {
     use crate::message::Content;
     match &part.content {

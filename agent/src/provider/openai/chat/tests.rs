@@ -117,7 +117,6 @@ fn calls_of_compatible_servers_are_understood() {
         finish("tool_calls"),
     ]);
     assert_eq!(calls(&late), [call("x", "f", r#"{"a":1}"#)]);
-    // `function_call` is the predecessor of `tool_calls`.
     let old = done(&[
         delta(json!({"function_call": {"name": "f", "arguments": "{\"a\""}})),
         delta(json!({"function_call": {"arguments": ":1}"}})),

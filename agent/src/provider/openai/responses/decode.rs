@@ -55,7 +55,6 @@ struct ResponseEnd {
 const CONTENT: (PartList, &str) = (PartList::Content, "content_index");
 const SUMMARY: (PartList, &str) = (PartList::Summary, "summary_index");
 
-/// The ends of event types such as `response.failed`, which say how the response ended.
 const END_WORDS: [&str; 3] = ["failed", "incomplete", "cancelled"];
 
 impl ResponsesDecoder {
@@ -147,7 +146,6 @@ impl ResponsesDecoder {
                 });
             }
             "message" => {}
-            // A tool that the provider runs is emitted as soon as its item starts.
             _ => {
                 let part = items::read(&self.provider, item.clone(), JsonSource::Reply).into_iter().next();
                 if let Some(part) = part.filter(|part| matches!(part.content, Content::ProviderTool(_))) {

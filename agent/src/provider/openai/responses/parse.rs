@@ -92,7 +92,6 @@ pub(super) fn request(
 
 struct Reader<'a> {
     provider: &'a str,
-    /// Tool names by call id.
     tools_of_calls: HashMap<String, String>,
     messages: Vec<Message>,
     /// The parts that the model wrote since the last item of the user, the system or a tool.

@@ -45,7 +45,6 @@ fn stream(events: &[Value]) -> String {
     events.join("event: response.new\r\ndata: {\"type\":\"response.new\"}\r\n\r\n")
 }
 
-/// Returns the events of a stream with the same items as [`response`].
 fn streamed() -> Vec<Value> {
     let mut events = vec![
         json!({"type": "response.created", "response": {"id": "resp_1", "model": "gpt-x-1", "output": []}}),
@@ -381,7 +380,6 @@ fn requests_are_read_and_written_again() {
     }
 }
 
-/// Returns the events of a stream whose deltas say `Hi` and whose completed item is `item`.
 fn ended_as(item: &Value) -> Vec<Value> {
     let begun = json!({"type": "message", "id": "msg_1", "role": "assistant", "content": []});
     vec![
