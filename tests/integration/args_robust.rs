@@ -2,7 +2,7 @@
 
 use super::shapes::{Outer, Tree};
 use super::{W, plan};
-use agent::args::{CoercionPolicy, Plan, PlanOptions};
+use agent::args::{CoercionPolicy, Plan, PlanOptions, UnknownKeys};
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -66,6 +66,23 @@ fn texts_that_are_no_arguments() {
     ] {
         bounded::<W<i64>>(text);
         bounded::<W<Either>>(text);
+    }
+}
+
+#[test]
+fn a_lone_surrogate_in_an_ignored_value_is_refused() {
+    let plan = plan::<W<i64>>(PlanOptions::default().unknown(UnknownKeys::Keep));
+    for (value, is_taken) in [
+        (r#""\ude00x""#, false),
+        (r#"{"a": ["\ud83d"]}"#, false),
+        (r#""\ud83d\ude00""#, true),
+        (r#"{"a": ["\u00e9"]}"#, true),
+    ] {
+        for v in ["1", "\"1\""] {
+            let text = format!(r#"{{"v":{v},"x":{value}}}"#);
+            assert_eq!(plan.parse::<W<i64>>(&text).is_ok(), is_taken, "{text}");
+            assert_eq!(plan.parse::<Value>(&text).is_ok(), is_taken, "{text}");
+        }
     }
 }
 

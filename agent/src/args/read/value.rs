@@ -7,10 +7,12 @@ use super::external::ExternalVisitor;
 use super::object::ObjectNode;
 use super::scalar::{Scalar, ScalarVisitor};
 use super::{Hint, MAX_DEPTH, PlanDe, ValuePosition};
+use crate::args::document::Document;
 use crate::args::hooks::CHECKED;
 use crate::args::plan::NodeKind;
-use serde::de::{Deserializer, Error, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::forward_to_deserialize_any;
+use serde_json::value::RawValue;
 use std::fmt;
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
@@ -35,7 +37,11 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     fn read_other<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
         match &at.node.kind {
-            NodeKind::Any if hint == Hint::Ignored => de.deserialize_ignored_any(visitor),
+            NodeKind::Any if hint == Hint::Ignored && at.is_exact() => de.deserialize_ignored_any(visitor),
+            NodeKind::Any if hint == Hint::Ignored => {
+                PlanDe { de, at }.ignore()?;
+                visitor.visit_unit()
+            }
             NodeKind::Any => {
                 let text = PlanDe { de, at }.any_carefully()?;
                 text_reader(text).deserialize_any(visitor).map_err(nested)
@@ -122,6 +128,17 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
                 }
             },
         }
+    }
+
+    /// Reads a value that the type ignores. `serde_json` skips such a value without pairing its surrogates, but all other readers refuse a
+    /// lone surrogate.
+    #[inline(never)]
+    fn ignore(self) -> Result<(), D::Error> {
+        let raw: &'de RawValue = Deserialize::deserialize(self.de)?;
+        if raw.get().contains("\\u") {
+            Document::parse(raw.get()).map_err(nested)?;
+        }
+        Ok(())
     }
 
     #[inline]
