@@ -45,7 +45,7 @@ impl<'de, 'c, D: Deserializer<'de>> PlanDe<'c, D> {
                 return Ok(coerced.map_or(Ahead::AsIs(text), Ahead::Scalar));
             }
             NodeKind::External(external) if text.starts_with('"') => {
-                // The type is no enum for serde. It is, for example, a `Value`, or serde's buffer for an untagged enum.
+                // The type is not an enum to serde. It is, for example, a `Value`, or serde's buffer for an untagged enum.
                 let name: String = serde_json::from_str(text).map_err(nested)?;
                 let Some(unit) = external.units.pick(&name, node.rules) else {
                     return Err(refused("variant"));
