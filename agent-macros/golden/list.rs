@@ -16,6 +16,11 @@ fn set() -> ::agent::ToolSet {
             const __NAMES: &[&::agent::__private::str] = &[
                 <temperature as ::agent::__private::StaticTool>::NAME,
                 <text::search as ::agent::__private::StaticTool>::NAME,
+                [
+                    #[cfg(unix)]
+                    <AddNumbers as ::agent::__private::StaticTool>::NAME,
+                    "",
+                ][0],
             ];
             const _: () = __distinct(
                 __NAMES[0usize],
@@ -26,6 +31,12 @@ fn set() -> ::agent::ToolSet {
                 __NAMES[1usize],
                 __NAMES.split_at(1usize).0,
                 &__message::<{ __message_len(__NAMES[1usize]) }>(__NAMES[1usize]),
+            );
+            #[cfg(unix)]
+            const _: () = __distinct(
+                __NAMES[2usize],
+                __NAMES.split_at(2usize).0,
+                &__message::<{ __message_len(__NAMES[2usize]) }>(__NAMES[2usize]),
             );
         }
         set

@@ -10,6 +10,7 @@ mod text;
 
 pub(crate) use self::text::{Piece, Text, of_expr};
 
+use self::links::References;
 use crate::diag::Errors;
 use crate::tool::attr::Doc;
 use syn::{Attribute, Expr, Meta};
@@ -23,7 +24,8 @@ enum Line {
 
 /// Returns the text of the doc comments in `attrs` for a model, or `None` if there is no such text.
 pub(crate) fn description(attrs: &[Attribute], errors: &mut Errors) -> Option<Text> {
-    composed(&sections::split(&lines(attrs, errors)).0)
+    let lines = lines(attrs, errors);
+    composed(&sections::split(&lines).0, &links::references(&lines))
 }
 
 #[derive(Default)]
@@ -36,9 +38,10 @@ pub(crate) struct Docs {
 pub(crate) fn of_tool(attrs: &[Attribute], doc: Doc, errors: &mut Errors) -> Docs {
     let lines = lines(attrs, errors);
     let (told, listed) = sections::split(&lines);
+    let references = links::references(&lines);
     let is_empty = |line: &Line| matches!(line, Line::Known(text) if text.is_empty());
     let description = match doc {
-        Doc::ForModels => composed(&told),
+        Doc::ForModels => composed(&told, &references),
         Doc::Summary => {
             let first = told.iter().skip_while(|line| is_empty(line));
             let first: Vec<Line> = first.take_while(|line| !is_empty(line)).cloned().collect();
@@ -49,9 +52,9 @@ pub(crate) fn of_tool(attrs: &[Attribute], doc: Doc, errors: &mut Errors) -> Doc
                      as a doc comment in front of it, and an empty line `///`, or leave `doc = \"summary\"` out",
                 );
             }
-            composed(&first)
+            composed(&first, &references)
         }
-        Doc::All => composed(&lines),
+        Doc::All => composed(&lines, &references),
         Doc::Nothing => None,
     };
     // A constant is not known while the macro expands, so lists in it describe no parameters.
@@ -63,7 +66,7 @@ pub(crate) fn of_tool(attrs: &[Attribute], doc: Doc, errors: &mut Errors) -> Doc
         })
         .collect();
     let arguments = sections::listed(&listed).into_iter();
-    let arguments = arguments.filter_map(|(name, lines)| Some((name, text(&lines)?)));
+    let arguments = arguments.filter_map(|(name, lines)| Some((name, text(&lines, &references)?)));
     Docs { description, arguments: arguments.collect() }
 }
 
@@ -81,19 +84,19 @@ fn lines(attrs: &[Attribute], errors: &mut Errors) -> Vec<Line> {
     lines
 }
 
-fn composed(lines: &[Line]) -> Option<Text> {
+fn composed(lines: &[Line], references: &References) -> Option<Text> {
     let mut pieces = Vec::new();
     let mut known: Vec<String> = Vec::new();
     for line in lines {
         match line {
             Line::Known(line) => known.push(line.clone()),
             Line::Constant(constant) => {
-                pieces.extend(text(&std::mem::take(&mut known)).map(Piece::Known));
+                pieces.extend(text(&std::mem::take(&mut known), references).map(Piece::Known));
                 pieces.push(Piece::Constant(constant.clone()));
             }
         }
     }
-    let last = text(&known);
+    let last = text(&known, references);
     if pieces.is_empty() {
         return last.map(Text::Known);
     }
@@ -101,37 +104,64 @@ fn composed(lines: &[Line]) -> Option<Text> {
     Some(Text::Composed(pieces))
 }
 
-fn text(lines: &[String]) -> Option<String> {
-    let text = normalise(&links::flattened(lines));
+fn text(lines: &[String], references: &References) -> Option<String> {
+    let text = normalise(&links::flattened(lines, references));
     (!text.is_empty()).then_some(text)
 }
 
-/// The fence that opened the code block that contains the current line. Other fences do not close it.
+/// Follows the lines of a text, and finds those of code blocks.
 #[derive(Default)]
-struct CodeBlock(Option<String>);
+struct CodeBlock {
+    /// The fence that opened the code block that contains the current line. Other fences do not close it.
+    fence: Option<String>,
+    /// Whether the last line is blank or indented code.
+    after_blank: bool,
+    /// The column at which the text of the current list item begins. Indented code in the item is indented from there.
+    item: usize,
+}
 
 impl CodeBlock {
     fn holds(&mut self, line: &str) -> bool {
         let text = line.trim();
-        if let Some(mark) = &self.0 {
-            if text.starts_with(mark.as_str()) {
-                self.0 = None;
+        if let Some(mark) = &self.fence {
+            if text.len() >= mark.len() && text.chars().all(|c| mark.starts_with(c)) {
+                self.fence = None;
             }
             return true;
         }
-        let opens = text.starts_with("```") || text.starts_with("~~~");
+        if text.is_empty() {
+            self.after_blank = true;
+            return false;
+        }
+        let after_blank = std::mem::take(&mut self.after_blank);
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        if after_blank && indent >= self.item + 4 {
+            self.after_blank = true;
+            return true;
+        }
+        if is_list_item(text) {
+            let own = text.split_once(' ').map_or(text, |(_, own)| own.trim_start());
+            self.item = line.trim_end().len() - own.len();
+        } else if after_blank || is_heading(text) {
+            self.item = self.item.min(indent);
+        }
+        // With a backtick after it, "```" begins a code span.
+        let opens = text.starts_with("~~~")
+            || (text.starts_with("```") && !text.trim_start_matches('`').contains('`'));
         if opens {
-            self.0 = Some(text.chars().take_while(|c| text.starts_with(*c)).collect());
+            self.fence = Some(text.chars().take_while(|c| text.starts_with(*c)).collect());
         }
         opens
     }
 }
 
-/// Returns the lines of one doc attribute, without the column of stars and the indentation of a block comment.
+/// Returns the lines of one doc attribute, without the column of stars and the indentation of a block comment. A macro sees a comment as
+/// an attribute, too, but the text of a comment begins with white space.
 fn fragment(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let Some((first, rest)) = lines.split_first() else { return vec![String::new()] };
-    let starred = rest.iter().any(|line| !line.trim().is_empty())
+    let starred = text.starts_with(char::is_whitespace)
+        && rest.iter().any(|line| !line.trim().is_empty())
         && rest.iter().filter(|line| !line.trim().is_empty()).all(|line| line.trim_start().starts_with('*'));
     let rest: Vec<&str> = if starred {
         rest.iter().map(|line| line.trim_start().strip_prefix('*').unwrap_or_default()).collect()
@@ -206,7 +236,7 @@ fn normalise(lines: &[String]) -> String {
                 out.push(text.to_owned());
                 open = false;
             }
-            // Four spaces after a blank line begin indented code.
+            // A further paragraph of a list item stays in it.
             Markdown::Text(_) if blank_before && !out.is_empty() && line.starts_with("    ") => {
                 out.push(line.clone());
                 (open, after_blank) = (false, true);

@@ -1,10 +1,10 @@
 //! Expands `tools![…]`. A path names the type of a tool. Any other expression is a value that converts to tools.
 
 use crate::path::{Private, hidden, ours};
-use crate::types::span;
+use crate::types::{contains_word, span};
 use proc_macro2::{Group, TokenStream, TokenTree};
-use quote::{quote, quote_spanned};
-use syn::parse::Parser;
+use quote::{ToTokens, quote, quote_spanned};
+use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Expr, Path, Stmt, Token};
 
@@ -16,14 +16,13 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
         _ => None,
     };
     let private = Private::new(krate.as_ref());
-    let list = match Punctuated::<Expr, Token![,]>::parse_terminated.parse2(input.collect()) {
+    let list = match entries.parse2(input.collect()) {
         Ok(list) => list,
         Err(error) => return error.into_compile_error(),
     };
     let set = hidden("set");
     let (mut adds, mut names, mut checks) = (Vec::new(), Vec::new(), Vec::new());
-    for mut entry in list {
-        let cfgs = take_cfgs(&mut entry);
+    for (cfgs, entry) in list {
         let at = ours(span(&entry));
         // A `path` fragment of `macro_rules!` is in an invisible group.
         let mut tool_path = &entry;
@@ -40,11 +39,15 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
             continue;
         };
         adds.push(quote_spanned!(at=> #(#cfgs)* #set.push(<#path as #private::StaticTool>::entry());));
-        if cfgs.is_empty() {
+        // The names are in an item, where there is no `Self`.
+        if !contains_word(path.to_token_stream(), &["Self"]) {
             let n = names.len();
-            names.push(quote_spanned!(at=> <#path as #private::StaticTool>::NAME));
+            let name = quote_spanned!(at=> <#path as #private::StaticTool>::NAME);
+            // An entry that is configured out keeps its place, with a name that no tool has.
+            names.push(if cfgs.is_empty() { name } else { quote_spanned!(at=> [#(#cfgs)* #name, ""][0]) });
             // All tokens of the call carry the user's span, so that the error points at the path alone.
             checks.push(quote_spanned! {at=>
+                #(#cfgs)*
                 const _: () = __distinct(__NAMES[#n], __NAMES.split_at(#n).0, &__message::<{ __message_len(__NAMES[#n]) }>(__NAMES[#n]));
             });
         }
@@ -79,15 +82,9 @@ fn value_in_braces(entry: &Expr) -> Option<&Expr> {
     }
 }
 
-fn take_cfgs(entry: &mut Expr) -> Vec<Attribute> {
-    let attrs = match entry {
-        Expr::Path(entry) => &mut entry.attrs,
-        Expr::Call(entry) => &mut entry.attrs,
-        Expr::MethodCall(entry) => &mut entry.attrs,
-        Expr::Block(entry) => &mut entry.attrs,
-        Expr::Struct(entry) => &mut entry.attrs,
-        Expr::Group(entry) => &mut entry.attrs,
-        _ => return Vec::new(),
-    };
-    std::mem::take(attrs)
+/// Parses the entries, each with the attributes in front of it.
+fn entries(input: ParseStream<'_>) -> syn::Result<Punctuated<(Vec<Attribute>, Expr), Token![,]>> {
+    Punctuated::parse_terminated_with(input, |input| {
+        Ok((input.call(Attribute::parse_outer)?, input.parse()?))
+    })
 }

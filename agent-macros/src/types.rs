@@ -116,16 +116,9 @@ pub(crate) fn owned(ty: &Type) -> Option<Type> {
     struct Owned(bool);
     impl VisitMut for Owned {
         fn visit_type_mut(&mut self, ty: &mut Type) {
-            if let Type::Reference(reference) = ty {
+            while let Type::Reference(reference) = ty {
                 self.0 = true;
-                *ty = match &*reference.elem {
-                    Type::Path(path) if path.path.is_ident("str") => parse_quote!(String),
-                    Type::Slice(slice) => {
-                        let item = &slice.elem;
-                        parse_quote!(Vec<#item>)
-                    }
-                    other => other.clone(),
-                };
+                *ty = owned_form(&reference.elem).unwrap_or_else(|| (*reference.elem).clone());
             }
             // References in the signatures of function pointers and traits are not part of their values, so they stay.
             if !matches!(ty, Type::FnPtr(_) | Type::TraitObject(_)) {
@@ -136,6 +129,23 @@ pub(crate) fn owned(ty: &Type) -> Option<Type> {
     let (mut found, mut ty) = (Owned(false), ty.clone());
     found.visit_type_mut(&mut ty);
     found.0.then_some(ty)
+}
+
+/// Returns the owned form of data without a size.
+fn owned_form(ty: &Type) -> Option<Type> {
+    match ty {
+        Type::Slice(slice) => {
+            let item = &slice.elem;
+            Some(parse_quote!(Vec<#item>))
+        }
+        Type::Path(path) if path.path.is_ident("str") => Some(parse_quote!(String)),
+        Type::Path(path) if path.path.segments.last()?.to_token_stream().to_string() == "Path" => {
+            let mut path = path.clone();
+            path.path.segments.last_mut()?.ident = Ident::new("PathBuf", point(ty));
+            Some(Type::Path(path))
+        }
+        _ => None,
+    }
 }
 
 pub(crate) fn pretty(tokens: &impl ToTokens) -> String {
@@ -197,16 +207,16 @@ pub(crate) fn shared_data(ty: &Type) -> Option<&Type> {
     }
 }
 
-/// Returns the type behind the first reference, such as `Db` for `Option<&Db>`. Skips references to `str` and unnamed types.
+/// Returns the type behind the first reference, such as `Db` for `Option<&Db>`. Skips references to data without a size and to unnamed types.
 pub(crate) fn referenced(ty: &Type) -> Option<Type> {
     struct FoundType(Option<Type>);
     impl VisitMut for FoundType {
         fn visit_type_mut(&mut self, ty: &mut Type) {
             if let Type::Reference(reference) = &*ty
-                && let Type::Path(path) = &*reference.elem
-                && !path.path.is_ident("str")
+                && let elem @ Type::Path(_) = &*reference.elem
+                && owned_form(elem).is_none()
             {
-                self.0.get_or_insert_with(|| (*reference.elem).clone());
+                self.0.get_or_insert_with(|| elem.clone());
             }
             visit_mut::visit_type_mut(self, ty);
         }
@@ -297,6 +307,8 @@ mod tests {
         assert_eq!(of(parse_quote!(Option<&str>)).as_deref(), Some("Option<String>"));
         assert_eq!(of(parse_quote!(Vec<(&'a [u8], u8)>)).as_deref(), Some("Vec<(Vec<u8>, u8)>"));
         assert_eq!(of(parse_quote!(Option<&'static Thing>)).as_deref(), Some("Option<Thing>"));
+        assert_eq!(of(parse_quote!(Option<&&str>)).as_deref(), Some("Option<String>"));
+        assert_eq!(of(parse_quote!(Option<&std::path::Path>)).as_deref(), Some("Option<std::path::PathBuf>"));
         assert_eq!(of(parse_quote!(HashMap<String, fn(&str)>)), None);
         assert_eq!(of(parse_quote!(Cow<'_, str>)), None);
     }
@@ -316,6 +328,7 @@ mod tests {
         assert_eq!(of(parse_quote!(Option<Vec<&a::Db>>)).as_deref(), Some("a::Db"));
         assert_eq!(of(parse_quote!(Option<&str>)), None);
         assert_eq!(of(parse_quote!(Option<&[u8]>)), None);
+        assert_eq!(of(parse_quote!(Option<&Path>)), None);
         assert!(has_lifetime(&quote!(Option<S<'static>>)) && !has_lifetime(&quote!(Option<S>)));
         let data = |ty: Type| shared_data(&ty).map(pretty);
         assert_eq!(data(parse_quote!(std::sync::Arc<str>)).as_deref(), Some("str"));

@@ -52,10 +52,12 @@ impl JsonHash {
     }
 
     fn number(number: &Number) -> Self {
-        match (number.as_i64(), number.as_f64()) {
-            (Some(whole), _) => Self::whole(whole),
-            (None, Some(float)) => Self::float(float),
-            (None, None) => Fnv128::of(b"#").with_text(&number.to_string()).end(),
+        match (number.as_i64(), number.as_u64(), number.as_f64()) {
+            (Some(whole), _, _) => Self::whole(whole),
+            // As floats, neighboring integers of this size would be equal.
+            (None, Some(large), _) => Fnv128::of(b"u").with(&large.to_le_bytes()).end(),
+            (None, None, Some(float)) => Self::float(float),
+            (None, None, None) => Fnv128::of(b"#").with_text(&number.to_string()).end(),
         }
     }
 
@@ -293,7 +295,7 @@ impl<'de> Visitor<'de> for KeySeed {
 mod tests {
     use super::*;
 
-    const TEXTS: [&str; 16] = [
+    const TEXTS: [&str; 17] = [
         "null",
         "true",
         "false",
@@ -301,6 +303,7 @@ mod tests {
         "-3",
         "3.0",
         "1e300",
+        "18446744073709551614",
         "18446744073709551615",
         r#""text""#,
         r#""t\u0065xt, \"more\"""#,

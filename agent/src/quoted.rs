@@ -30,8 +30,9 @@ const PLAIN: EscapeStyle = EscapeStyle { ascii: false, slash: false, html: false
 /// it in a JSON string. The string may be quoted in further JSON strings, up to [`MAX_QUOTED`] levels.
 pub(crate) fn quoted_forms(text: &str) -> Vec<String> {
     let mut forms = vec![text.to_owned()];
+    let outside = [PYTHON, PHP, GO, DOTNET].map(|outer| (PLAIN, outer));
     let styles = [(PLAIN, PLAIN), (PYTHON, PLAIN), (PHP, PLAIN), (PHP, PHP), (GO, PLAIN), (DOTNET, PLAIN)];
-    for (inner, outer) in styles {
+    for (inner, outer) in styles.into_iter().chain(outside) {
         let mut form = escaped(text, inner);
         for _ in 0..MAX_QUOTED {
             let again = escaped(&form, outer);
@@ -62,6 +63,8 @@ fn escaped(text: &str, style: EscapeStyle) -> String {
             '/' if style.slash => out.push_str("\\/"),
             _ if char < ' '
                 || style.ascii && !char.is_ascii()
+                // PHP does not escape it.
+                || style.ascii && !style.slash && char == '\u{7f}'
                 || style.html && matches!(char, '<' | '>' | '&')
                 || style.capitals && matches!(char, '\'' | '+' | '`') =>
             {
@@ -100,6 +103,9 @@ mod tests {
         assert!(quoted_forms("a\"b\\c\n").iter().any(|form| json == format!("\"{form}\"")));
         assert!(quoted_forms("p\u{e4}ss").contains(&"p\\u00e4ss".to_owned()));
         assert!(quoted_forms("a/b").contains(&r"a\\\/b".to_owned()), "PHP in PHP");
+        let plain_in_python = r#"p\u00e4\\\"ss"#.to_owned();
+        assert!(quoted_forms("p\u{e4}\"ss").contains(&plain_in_python));
+        assert!(quoted_forms("a\u{7f}").contains(&r"a\u007f".to_owned()));
         assert_eq!(quoted_forms("sk-1"), ["sk-1"], "what needs no escapes has one form");
     }
 }

@@ -384,7 +384,7 @@ pub async fn drive<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), Step
         match emit(run, steps).await {
             // The run is over or suspended, so an error cannot stop it now.
             Err(error) if error.is_stop() => {}
-            emitted => return emitted.and(driven),
+            emitted => return driven.and(emitted),
         }
     }
 }

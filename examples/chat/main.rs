@@ -131,8 +131,16 @@ async fn run() -> Result<ExitCode, Box<dyn Error>> {
     for text in &notes {
         note(&look.paint(Kind::Notice, &harmless(text)));
     }
-    let code =
-        if is_interactive { talk(&mut chat, question).await } else { answer(&mut chat, question).await };
+    let code = if is_interactive {
+        let code = talk(&mut chat, question).await;
+        // A turn that ended with the chat has shown no error of its session, or could not save it.
+        if let Err(error) = chat.keep() {
+            note(&format!("chat: not kept: {error}"));
+        }
+        code
+    } else {
+        answer(&mut chat, question).await
+    };
     chat.close().await;
     code
 }

@@ -180,7 +180,8 @@ impl<M> Logged<M> {
 
 impl<M: Model> Model for Logged<M> {
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
-        static EXCHANGES: AtomicU64 = AtomicU64::new(0);
+        // The transport of a provider counts its exchanges from 1, in the same log.
+        static EXCHANGES: AtomicU64 = AtomicU64::new(1 << 32);
         let exchange = EXCHANGES.fetch_add(1, Ordering::Relaxed) + 1;
         let messages: Vec<Value> = request
             .messages

@@ -201,7 +201,7 @@ fn finish(chat: &mut Chat, teller: &mut Teller) {
     chat.used += &teller.usage;
     chat.turns += teller.turns;
     chat.remember(std::mem::take(&mut teller.shown));
-    // If `live` dropped the run, the last messages are not saved yet. Otherwise the caller has saved already, and reports a failure.
+    // If `live` dropped the run, the last messages are not saved yet. `main` reports a failure of a chat that ends here.
     let _ = chat.keep();
 }
 

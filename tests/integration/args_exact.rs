@@ -89,6 +89,20 @@ fn text_becomes_the_number_that_its_digits_say() {
 }
 
 #[test]
+fn a_multiple_beyond_the_greatest_i128_is_one() {
+    #[derive(JsonSchema)]
+    #[expect(dead_code, reason = "only its plan is used")]
+    struct Even {
+        #[schemars(extend("multipleOf" = 2))]
+        v: u128,
+    }
+    let plan = plan::<Even>(PlanOptions::default());
+    let even = 1_u128 << 127;
+    assert!(plan.parse::<Value>(&format!("{{\"v\":{even}}}")).is_ok());
+    assert!(plan.parse::<Value>(&format!("{{\"v\":{}}}", even + 1)).is_err());
+}
+
+#[test]
 fn a_plan_of_128_bits_gives_a_value_what_it_gives_the_type() {
     let widest = u128::MAX.to_string();
     for policy in [CoercionPolicy::strict(), CoercionPolicy::lenient()] {

@@ -88,6 +88,13 @@ fn references_that_lead_nowhere() {
         Plan::compile("t", &turns, PlanOptions::default()).expect_err("turns in place").keyword(),
         "$ref"
     );
+    // What an unknown keyword holds matters only if a schema leads to it.
+    let mut shared = json!({"properties": {"v": {"type": "integer", "x-from": [{"$ref": "#anchor"}]}},
+        "x-shared": {"n": {"$ref": "other.json"}}});
+    takes(&compile(&shared), &json!(3), &json!(3));
+    shared["properties"]["v"] = json!({"$ref": "#/x-shared/n"});
+    let error = Plan::compile("t", &shared, PlanOptions::default()).expect_err("leads there");
+    assert!(error.to_string().contains("out of the document"), "{error}");
 }
 
 #[test]
@@ -297,6 +304,8 @@ fn objects() {
     let counted = one(json!({"type": "object", "minProperties": 1, "maxProperties": 2}));
     refuses(&counted, &json!({}), &[("/v", "length")]);
     refuses(&counted, &json!({"a": 1, "b": 2, "c": 3}), &[("/v", "length")]);
+    let twice = counted.parse::<Value>(r#"{"v":{"a":1,"a":2,"b":3}}"#).map(|p| p.value).expect_err("twice");
+    assert_eq!(issues(&twice), [("/v/a", "duplicate")]);
     let patterns = one(
         json!({"type": "object", "properties": {"x1": {"minimum": 3}}, "patternProperties": {"^x": {"type": "integer"}}, "additionalProperties": {"type": "boolean"}}),
     );

@@ -115,6 +115,15 @@ fn conditions_are_told_in_words() {
         told(plan.parse(r#"{"kind": "mail"}"#)),
         [r#"/to: required, but missing (when `kind` is "mail"); expected string"#]
     );
+    // Without `required`, the condition also holds for an absent property.
+    let open = compile(&json!({
+        "properties": {"kind": {"type": "string"}, "to": {"type": "string"}},
+        "if": {"properties": {"kind": {"const": "mail"}}}, "then": {"required": ["to"]}
+    }));
+    for (sent, when) in [("{}", r#""mail" or absent"#), (r#"{"kind": "mail"}"#, r#""mail""#)] {
+        let missing = format!("/to: required, but missing (when `kind` is {when}); expected string");
+        assert_eq!(told(open.parse(sent)), [missing]);
+    }
     let all = r#"{"kind": "call", "to": "a", "minutes": 3, "tags": ["x"], "labels": {"A1": "b"}}"#;
     let told_all = told(plan.parse(all));
     for words in [
@@ -150,6 +159,12 @@ fn what_the_whole_has_against_a_value_joins_the_report() {
     assert_eq!(told(plan.parse(r#"{"n": "1", "a": "x", "c": 1}"#)), ["/c: unknown parameter"]);
     let told_both = told(plan.parse(r#"{"n": "x", "a": "x", "c": 1}"#));
     assert_eq!(told_both, [r#"/n: wrong type; got string "x"; expected integer"#, "/c: unknown parameter"]);
+    // However much else is wrong.
+    let mut listed = schema.clone();
+    listed["properties"]["n"] = json!({"type": "array", "items": {"type": "integer"}});
+    let plan = Plan::compile("t", &listed, keep).unwrap_or_else(|e| panic!("{e}"));
+    let told_all = told(plan.parse(&json!({"n": vec!["x"; 1_500], "a": "x", "c": 1}).to_string()));
+    assert_eq!(told_all.last().map(String::as_str), Some("/c: unknown parameter"));
     let exact = keep.coercion(CoercionPolicy::exact());
     let plan = Plan::compile("t", &schema, exact).unwrap_or_else(|e| panic!("{e}"));
     assert!(plan.parse::<Value>(r#"{"n": "1", "a": "x"}"#).is_err());

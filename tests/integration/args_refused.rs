@@ -91,6 +91,22 @@ fn beside_what_the_plan_refuses() {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only whether it parses matters")]
+struct Grid {
+    at: Airport,
+    cells: Vec<serde_json::Value>,
+}
+
+#[test]
+fn beside_a_text_whose_content_is_too_deep_for_the_call() {
+    let options = PlanOptions::default().coercion(CoercionPolicy::lenient());
+    let plan = Plan::for_type::<Grid>("grid", options).expect("a plan");
+    let text = format!(r#"{{"at":"Rome","cells":"{}{}"}}"#, "[".repeat(127), "]".repeat(127));
+    let report = plan.parse::<Grid>(&text).expect_err("refused");
+    assert_eq!(paths(&report), ["/at", "/cells"], "{report}");
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 #[schemars(with = "String")]
 struct Never;
@@ -187,4 +203,30 @@ fn a_foreign_format_alone_never_refuses_but_is_listed_beside_other_faults() {
         "{report}"
     );
     assert_eq!(plan.options().policy(), CoercionPolicy::strict());
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(tag = "op")]
+#[expect(dead_code, reason = "only whether it parses matters")]
+enum Expression {
+    If { cond: Box<Expression>, then: Box<Expression>, otherwise: Box<Expression> },
+    Number { n: i64 },
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only whether it parses matters")]
+struct Fare {
+    price: Expression,
+    from: Airport,
+    to: Airport,
+}
+
+/// The missing value of a recursive type is replaced by a small one, so that the rest is checked.
+#[test]
+fn beside_a_missing_value_of_a_recursive_type() {
+    let report = refused::<Fare>(r#"{"from":"Rome","to":"FCO"}"#);
+    let mut paths = paths(&report);
+    paths.sort_unstable();
+    assert_eq!(paths, ["/from", "/price"], "{report}");
+    assert!(!report.to_text().contains("hecked"), "{report}");
 }

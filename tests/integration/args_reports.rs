@@ -279,6 +279,16 @@ fn signatures() {
 }
 
 #[test]
+fn patterns_that_are_left_out_are_counted() {
+    let patterns: serde_json::Map<String, serde_json::Value> =
+        (0..41).map(|i| (format!("^k{i}$"), serde_json::json!({}))).collect();
+    let schema = serde_json::json!({"type": "object", "patternProperties": patterns});
+    let plan = Plan::compile("t", &schema, PlanOptions::default()).expect("a plan");
+    let report = plan.parse::<serde_json::Value>(r#"{"x":1}"#).expect_err("unknown").to_json();
+    assert_eq!(report["parameters"].as_array().and_then(|lines| lines.last()), Some(&"… 1 more".into()));
+}
+
+#[test]
 fn corrected_calls() {
     let corrected = |text| refused::<Search>("t", text).corrected().map(String::from);
     // A required parameter that is there under a name like it.
@@ -304,6 +314,50 @@ fn corrected_calls() {
     assert_eq!(refused::<Book>("t", r#"{"City":"a","nights":1,"guests":[]}"#).corrected(), None);
 }
 
+#[derive(Debug, Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only whether it parses matters")]
+struct Filter {
+    city: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only whether it parses matters")]
+struct Filtered {
+    filter: Filter,
+}
+
+#[test]
+fn a_corrected_call_drops_no_value() {
+    let corrected = |text| refused::<Filtered>("t", text).corrected().map(String::from);
+    let meant = Some(r#"{"filter":{"city":"Paris"}}"#);
+    assert_eq!(corrected(r#"{"filter":{},"city":"Paris"}"#).as_deref(), meant);
+    assert_eq!(corrected(r#"{"filter":{"city":"Rome"},"city":"Paris"}"#), None);
+    // In JSON within a text neither.
+    let corrected = |text| refused::<W<i64>>("t", text).corrected().map(String::from);
+    assert_eq!(corrected(r#"{"args":"{\"v\":2}"}"#).as_deref(), Some(r#"{"v":2}"#));
+    assert_eq!(corrected(r#"{"args":"{\"v\":1,\"v\":2}"}"#), None);
+}
+
+#[test]
+fn what_to_do_next_is_never_cut() {
+    let report = |words: usize| {
+        let words: Vec<String> = (0..words).map(|at| format!("{at} is a word of a long list")).collect();
+        let names = (0..21).map(|at| format!("parameter_{at}"));
+        let properties = names.clone().map(|name| (name, serde_json::json!({"enum": words})));
+        let properties: serde_json::Map<_, _> = properties.collect();
+        let required: Vec<String> = names.collect();
+        let schema = serde_json::json!({"type": "object", "properties": properties, "required": required});
+        let plan = Plan::compile("t", &schema, PlanOptions::default()).expect("a plan");
+        plan.parse::<serde_json::Value>("{}").expect_err("refused").on_attempt(3, 3).to_text()
+    };
+    let (short, long) = (report(1), report(20));
+    assert!(short.contains("… and 1 more problem.\n"), "{short}");
+    for text in [short, long] {
+        assert!(text.ends_with("\nThat was the last attempt: do not call `t` again."), "{text}");
+        assert!(text.chars().count() <= 6_000);
+    }
+}
+
 #[test]
 fn a_clone_is_the_same_report() {
     let error = plan::<W<i64>>(PlanOptions::default()).parse::<W<i64>>("{}").expect_err("missing");
@@ -327,7 +381,12 @@ fn every_bound_is_told() {
     told::<i32>(r#"{"v":-5000000000}"#, "expected integer >= -2147483648");
     told::<i64>(r#"{"v":"9223372036854775808"}"#, "expected integer <= 9223372036854775807");
     told::<u64>(r#"{"v":"99999999999999999999999"}"#, "expected integer 0..18446744073709551615");
+    told::<i64>(r#"{"v":-9223372036854775809}"#, "expected integer >= -9223372036854775808");
     told::<f32>(r#"{"v":1e39}"#, "expected number of at most 3.4e38");
+    let schema = serde_json::json!({"properties": {"v": {"type": "integer", "minimum": 3_000_000_000_i64}}});
+    let plan = Plan::compile("t", &schema, PlanOptions::default()).expect("a plan");
+    let report = plan.parse::<serde_json::Value>(r#"{"v":"5"}"#).expect_err("too small");
+    assert_eq!(report.issues()[0].expected.as_deref(), Some("integer >= 3000000000"));
     // In the list of parameters they would only be in the way.
     told::<u32>(r#"{"v":-1}"#, "out of range; got number -1; expected integer >= 0\n");
     told::<u32>(r#"{"v":-1}"#, "  v: integer >= 0\n");

@@ -154,6 +154,12 @@ fn many_issues() {
     let text = format!("{{\"v\":[{}]}}", "true,".repeat(50_000) + "1");
     let error = plan::<W<Vec<i64>>>(PlanOptions::default()).parse::<W<Vec<i64>>>(&text).expect_err("refused");
     assert_eq!((error.count(), error.issues().len()), (50_000, 10_000));
+    // An issue that is only counted does not change the last one that is kept.
+    let schema = json!({"properties": {"v": {"type": "array", "items": {"enum": ["a", "b"]}}}});
+    let text = format!("{{\"v\":[{}{{\"a\":{{}}}}]}}", "\"x\",".repeat(10_000));
+    let plan = Plan::compile("t", &schema, PlanOptions::default()).expect("a plan");
+    let error = plan.parse::<Value>(&text).expect_err("refused");
+    assert_eq!((error.count(), error.issues()[9_999].problem.as_str()), (10_001, "not an allowed value"));
     // A long key above many issues is not repeated in full for each.
     let text = format!("{{\"v\":{{\"{}\":[{}]}}}}", "k".repeat(1_000_000), "true,".repeat(10_000) + "1");
     bounded::<W<std::collections::BTreeMap<String, Vec<i64>>>>(&text);
@@ -180,8 +186,10 @@ fn sets_are_compared_in_one_pass() {
     let text = format!("{{\"v\":[{}]}}", items.join(","));
     bounded::<W<BTreeSet<String>>>(&text);
     let text = format!("{{\"v\":[{},99999]}}", items.join(","));
-    let error = plan::<W<BTreeSet<String>>>(PlanOptions::default()).parse::<W<BTreeSet<String>>>(&text);
-    assert_eq!(error.expect_err("repeats").issues()[0].path, "/v/100000");
+    let plan = plan::<W<BTreeSet<String>>>(PlanOptions::default());
+    answer::<W<BTreeSet<String>>>(&plan, &text);
+    let error = plan.parse::<W<BTreeSet<String>>>(&text).expect_err("repeats");
+    assert_eq!(error.issues()[0].path, "/v/100000");
 }
 
 /// Sets of sets of sets: each level is looked at twice, and that must not double at every level.

@@ -81,6 +81,31 @@ enum Size {
     Named { pixels: f64 },
 }
 
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+struct Undescribed {
+    #[schemars(with = "Value")]
+    size: Length,
+    #[schemars(with = "Value")]
+    depth: Meters,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+enum Length {
+    Exact(f64),
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct Meters(f64);
+
+#[test]
+fn in_types_that_the_schema_does_not_describe() {
+    for (size, depth) in [("1e-400", "1"), ("1", "0.10000000000000000555")] {
+        let records = records::<Undescribed>(&format!(r#"{{"size":{{"Exact":{size}}},"depth":{depth}}}"#));
+        let paths: Vec<&str> = records.iter().map(|record| record.0.as_str()).collect();
+        assert_eq!(paths, [if depth == "1" { "/v/size/Exact" } else { "/v/depth" }]);
+    }
+}
+
 #[test]
 fn in_lists_maps_and_unions() {
     let records = records::<Vec<BTreeMap<String, f64>>>(

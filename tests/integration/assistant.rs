@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use agent::message::{OutcomeKind, Part, StopReason, ToolResultMessage, Usage};
 use agent::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, reply, reply_with};
-use agent::{Assistant, EventKind, RunStop, ScriptedModel, Tool, ToolError, ToolOutput};
+use agent::{
+    Assistant, EventKind, Progress, RunStop, ScriptedModel, Tool, ToolBuilder, ToolContext, ToolError,
+    ToolOutput, ToolSet,
+};
 use expect_test::expect;
 use serde_json::{Value, json};
 
@@ -59,6 +62,38 @@ async fn calls_run_side_by_side_and_results_keep_their_order() {
         ]
     );
     assert_sound(&assistant);
+}
+
+#[tokio::test]
+async fn ends_keep_their_order_while_progress_is_read() {
+    let gate = Arc::new(tokio::sync::Notify::new());
+    let opened = gate.clone();
+    let waits = ToolBuilder::new("waits").description("Waits.").build(move |_: Value, _: ToolContext| {
+        let opened = opened.clone();
+        async move {
+            opened.notified().await;
+            "opened"
+        }
+    });
+    let reports = ToolBuilder::new("reports").description("Reports.");
+    let reports = reports.build(|_: Value, cx: ToolContext| async move {
+        cx.progress(Progress::new("begun"));
+        "reported"
+    });
+    let model =
+        ScriptedModel::new([reply().tool_call("waits", "{}").tool_call("reports", "{}"), reply().text("ok")]);
+    let tools = ToolSet::new().with(waits.unwrap()).with(reports.unwrap());
+    let mut run = Assistant::builder(model).tools(tools).build().unwrap().prompt("go").stream();
+    let mut ends = Vec::new();
+    while let Some(event) = run.next().await {
+        match &event.kind {
+            // The second call has ended here, and its end is not recorded yet.
+            EventKind::ToolExecutionUpdate { .. } => gate.notify_one(),
+            EventKind::ToolExecutionEnd { result, .. } => ends.push(result.tool.clone()),
+            _ => {}
+        }
+    }
+    assert_eq!(ends, ["reports", "waits"]);
 }
 
 #[tokio::test(start_paused = true)]

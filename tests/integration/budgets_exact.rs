@@ -3,7 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use agent::message::Usage;
+use agent::model::{Fallback, ModelError, ModelErrorKind, ModelInfo, reply};
+use agent::provider::Prices;
+use agent::run::Budget;
 use agent::store::{BudgetHold, MemoryStore, SqlStore, Store};
+use agent::{Assistant, ScriptedModel};
 
 use crate::store_support::{Folder, postgres, unique};
 
@@ -76,4 +81,24 @@ async fn amounts_are_exact_in_one_sqlite_file() {
 #[ignore = "postgres: needs DATABASE_URL"]
 async fn store_budgets_are_exact_in_postgres() {
     assert_exact([Arc::new(postgres().await), Arc::new(postgres().await)]).await;
+}
+
+#[tokio::test]
+async fn a_reply_of_a_fallback_costs_what_its_own_model_costs() {
+    let info = |model: &str| ModelInfo::new("acme", "acme-chat", model);
+    let busy = ModelError::new(ModelErrorKind::RateLimit, "busy").with_status(429);
+    let first = ScriptedModel::from_fn(move |_| busy.clone().into()).with_info(info("large-1"));
+    let second = ScriptedModel::new([reply().text("Hello!").usage(Usage::new(60, 40))]);
+    let both = Fallback::new([first, second.with_info(info("small-1"))]).on([ModelErrorKind::RateLimit]);
+    let store = MemoryStore::new();
+    let assistant = Assistant::builder(both)
+        .store(store.clone())
+        .prices([("acme/large-1", Prices::new(3.0, 15.0)), ("acme/small-1", Prices::new(1.0, 2.0))])
+        .budget(Budget::dollars(10.0).named("money").in_total())
+        .build()
+        .unwrap();
+    assistant.prompt("Hi").await.unwrap();
+    let used = store.budget("11:nanodollars/5:money/0:/5:total").await.unwrap();
+    // 60 tokens at 1,000 billionths and 40 at 2,000, rounded up.
+    assert!((140_000..=140_001).contains(&used.spent), "{used:?}");
 }

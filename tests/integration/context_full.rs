@@ -189,7 +189,7 @@ async fn a_summary_takes_its_place_in_the_limits_before_it_is_made() {
             _ => None,
         });
         let is_complete = made == 1 + usize::from(is_corrected);
-        let refused = end.unwrap().map(|error| error.contains("requests"));
+        let refused = end.unwrap().map(|error| error.contains("request"));
         assert_eq!(refused, (!is_complete).then_some(true), "{is_corrected} {allowed}");
     }
 }

@@ -225,6 +225,38 @@ async fn a_result_that_was_removed_can_be_read_again() {
 }
 
 #[tokio::test]
+async fn a_removed_result_is_found_although_every_call_has_the_same_id() {
+    let wanted = Arc::new(Mutex::new(0));
+    let page_of_line = wanted.clone();
+    let model = ScriptedModel::from_fn(move |request| {
+        let last = request.messages.last().unwrap().text();
+        let Some(rest) = last.strip_prefix("page ") else {
+            let is_read = last.starts_with("[bytes");
+            return if is_read { reply().text(last) } else { read_with_one_id(request, 1) };
+        };
+        let page: u32 = rest.split_once(':').unwrap().0.parse().unwrap();
+        if page < 30 {
+            return read_with_one_id(request, page + 1);
+        }
+        let is_removed = |message: &Arc<Message>| message.text().starts_with("[the result");
+        let at = request.messages.iter().rposition(is_removed).unwrap();
+        *page_of_line.lock().unwrap() = at / 2;
+        let line = request.messages[at].text();
+        let args = json!({"handle": line.split('`').nth(5).unwrap(), "length": 10});
+        reply().tool_call_with_id("again", "read_result", args)
+    });
+    let builder = builder(model.with_info(info())).manage_context(rules().without_compaction());
+    let answer = builder.build().unwrap().prompt("Read 30 pages.").await.unwrap().text();
+    assert!(answer.contains(&format!("]\npage {}: ", wanted.lock().unwrap())), "{answer}");
+}
+
+/// Ids of calls are unique only within one reply.
+fn read_with_one_id(request: &ModelRequest, page: u32) -> ScriptedReply {
+    let call = reply().tool_call_with_id("call_1", "read_page", json!({"number": page}));
+    call.usage(Usage::new(tokens(request), 20))
+}
+
+#[tokio::test]
 async fn pins_kept_tools_and_the_newest_results_stay() {
     for marks_the_tool in [false, true] {
         let model = ScriptedModel::from_fn(|request| {
@@ -441,7 +473,7 @@ async fn a_request_that_the_provider_finds_too_long_is_compacted_and_sent_once_m
             let changes = json!(assistant.messages().view_changes());
             let lowered = changes.as_array().unwrap().iter().find_map(|change| change["tokens"].as_u64());
             assert_eq!(lowered, names_limit.then_some(8_000));
-            assert_eq!(assistant.context().usable, Some(if names_limit { 8_000 } else { WINDOW - 2_000 }));
+            assert_eq!(assistant.context().usable, Some(if names_limit { 6_000 } else { WINDOW - 2_000 }));
         } else {
             let error = answered.unwrap_err();
             assert_eq!(error.code(), "context");

@@ -62,6 +62,20 @@ fn roots_become_one_plain_object() {
     assert_eq!(rendered.schema["properties"], json!({"b": {"type": "integer"}}));
 }
 
+#[test]
+fn a_parameter_of_several_variants_names_each_of_them_once() {
+    let variant = |kind: &str, size: Value| json!({"type": "object", "properties": {"kind": {"const": kind}, "size": size}, "required": ["kind", "size"]});
+    let number = |text: &str| json!({"type": "integer", "description": text});
+    let variants = json!({"oneOf": [
+        variant("a", number("Wide.")), variant("b", number("Wide.")), variant("c", number("Narrow.")), variant("d", json!({"type": "string"})),
+    ]});
+    let rendered = render(&plan(variants), Dialect::Plain);
+    assert_eq!(
+        rendered.schema["properties"]["size"]["anyOf"][0]["description"],
+        "For kind = \"a\" or kind = \"b\": Wide.\nFor kind = \"c\": Narrow."
+    );
+}
+
 /// As servers in the wild have them.
 fn schemas() -> Vec<Value> {
     vec![
@@ -253,6 +267,66 @@ fn openai_sizes() {
     assert!(!expressible(words(251, 60)));
     assert!(expressible(words(250, 61)));
     assert!(!expressible(words(240, 501)));
+}
+
+#[test]
+fn key_patterns_leave_an_object_open_for_other_keys() {
+    let schema = json!({
+        "type": "object", "properties": {"id": {"type": "boolean"}}, "patternProperties": {"^x-": {"type": "integer"}},
+    });
+    let mut mixed = schema.clone();
+    mixed["additionalProperties"] = json!({"type": "string"});
+    let kept = Plan::compile("t", &schema, PlanOptions::default().unknown(UnknownKeys::Keep)).unwrap();
+    for dialect in [Dialect::GeminiJsonSchema, Dialect::LlamaCpp] {
+        let rendered = render(&kept, dialect);
+        assert_eq!(rendered.schema.get("additionalProperties"), None);
+        assert_eq!(told(&rendered.changes), ["(schema): `patternProperties` is said in the description"]);
+        let words = "Values of keys that match `^x-`: integer.";
+        assert_eq!(rendered.schema["description"], words);
+        let rendered = render(&plan(mixed.clone()), dialect);
+        let either = json!({"anyOf": [{"type": "string"}, {"type": "integer"}]});
+        assert_eq!(rendered.schema["additionalProperties"], either);
+        assert_eq!(rendered.schema["description"], words);
+    }
+}
+
+#[test]
+fn maps_within_maps_are_rendered_once() {
+    let maps = (0..20).fold(
+        json!({"type": "integer"}),
+        |inner, _| json!({"type": "object", "additionalProperties": inner}),
+    );
+    let plan = plan(json!({"type": "object", "properties": {"a": maps}}));
+    for dialect in [Dialect::GeminiJsonSchema, Dialect::LlamaCpp] {
+        assert!(render(&plan, dialect).is_expressible(), "{dialect}");
+    }
+}
+
+#[test]
+fn alternatives_that_accept_nothing_are_not_expressible() {
+    let nothing =
+        json!({"type": "object", "properties": {"a": {"anyOf": [false, false]}}, "required": ["a"]});
+    let nulls = json!({"oneOf": [{"type": "null"}, {"type": "null", "title": "N"}]});
+    let nulls = json!({"type": "object", "properties": {"a": nulls}, "required": ["a"]});
+    for dialect in [Dialect::GeminiJsonSchema, Dialect::GeminiLegacy, Dialect::LlamaCpp] {
+        let rendered = render(&plan(nothing.clone()), dialect);
+        let reasons: Vec<String> = rendered.not_expressible().map(ToString::to_string).collect();
+        assert_eq!(reasons, ["/properties/a: `not` cannot be expressed: no value is allowed here"]);
+        assert_eq!(rendered.schema["properties"]["a"].get("anyOf"), None);
+        let rendered = render(&plan(nulls.clone()), dialect);
+        assert_ne!(rendered.schema["properties"]["a"].get("anyOf"), Some(&json!([])), "{dialect}");
+    }
+}
+
+#[test]
+fn large_integers_that_are_left_out_are_told() {
+    let large = json!({"type": "integer", "maximum": (1_u64 << 53) + 1, "multipleOf": 1_u64 << 54});
+    let limit = json!({"type": "integer", "maximum": u64::MAX});
+    let schema = json!({"type": "object", "properties": {"a": large, "b": limit}});
+    assert_eq!(
+        told(&render(&plan(schema), Dialect::OpenAiStrict).changes[..2]),
+        ["/properties/a: `maximum` is dropped", "/properties/a: `multipleOf` is dropped"]
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use agent::ScriptedModel;
 use agent::durable::{Outcome, Rehearsal, RunRequest, Service, ServiceError};
@@ -447,6 +448,9 @@ fn what_cannot_be_done_is_refused() {
         .unwrap();
     let error = Service::new(&of().tools(tools![{ endless }]).build().unwrap()).unwrap_err();
     assert_eq!(error.to_string(), "tools without a time limit: endless; give them one");
+    let endless = of().tools(tools![pay]).tool_timeout(Duration::MAX).build().unwrap();
+    let error = Service::new(&endless).unwrap_err();
+    assert_eq!(error.to_string(), "tools without a time limit: pay; give them one");
     let service = Service::new(&of().build().unwrap()).unwrap();
     assert!(matches!(service.identity_key("secret").unwrap_err(), ServiceError::IdentityKey { .. }));
 }

@@ -157,6 +157,34 @@ async fn the_time_limit_of_a_run_holds() {
     assert_eq!(outcome.stop, RunStop::Limit, "{:?}", outcome.detail);
 }
 
+/// Orders paper, which comes later.
+#[tool(inline, exclusive)]
+fn order_paper() -> agent::ToolOutcome {
+    agent::ToolOutcome::Deferred { handle: "paper".to_owned() }
+}
+
+/// Pays.
+#[tool(inline, approval = "always")]
+fn pay() {}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_takes_from_the_time_for_the_next_wait() {
+    let calls = reply().tool_call("order_paper", "{}").tool_call("pay", "{}");
+    let limits = UsageLimits { wall_time: Some(Duration::from_secs(7200)), ..UsageLimits::default() };
+    let assistant = Assistant::builder(ScriptedModel::new([calls, reply().text("never")]))
+        .tools(tools![order_paper, pay])
+        .limits(limits);
+    let run = rehearse(&assistant.build().unwrap());
+    run.deliver("paper", ToolOutput::text("paper is here"));
+    while run.steps().last().is_none_or(|step| step != "waited") {
+        assert!(run.crash_before_step(1).await.unwrap().is_none());
+    }
+    tokio::time::advance(Duration::from_secs(7200)).await;
+    let outcome = run.play().await.unwrap();
+    assert_eq!(outcome.stop, RunStop::Limit, "{:?}", outcome.detail);
+    assert!(!run.steps().contains(&"wait".to_owned()), "{:?}", run.steps());
+}
+
 #[tokio::test]
 async fn an_answer_is_checked_against_its_schema() {
     let schema = json!({"type": "object", "properties": {"stars": {"type": "integer", "maximum": 5}}, "required": ["stars"]});

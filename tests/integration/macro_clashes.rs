@@ -98,6 +98,34 @@ struct Distinct {
     page: Page,
 }
 
+#[derive(ToolArgs, Debug)]
+enum Document {
+    Id(u32),
+    #[arg(alias = "title")]
+    Name(String),
+}
+
+#[derive(ToolArgs, Debug)]
+struct Compared {
+    #[arg(flatten)]
+    old: Document,
+    #[arg(flatten)]
+    new: Document,
+}
+
+#[derive(ToolArgs, Debug)]
+struct Titled {
+    #[arg(flatten)]
+    document: Document,
+    #[arg(flatten)]
+    title: Title,
+}
+
+#[derive(ToolArgs, Debug)]
+struct Title {
+    title: Option<String>,
+}
+
 #[test]
 fn flattened_fields_have_names_of_their_own() {
     let error = refusal::<TwoPages>();
@@ -108,6 +136,9 @@ fn flattened_fields_have_names_of_their_own() {
     assert!(refusal::<OptionalPage>().contains("has `page` twice"));
     assert!(refusal::<Search>().contains("has `page` twice"));
     assert!(refusal::<Shaped>().contains("has `kind` twice"));
+    // serde takes the key of an externally tagged variant away from what follows.
+    assert!(refusal::<Compared>().contains("has `Id` twice, in the flattened `new`"));
+    assert!(refusal::<Titled>().contains("has `title` twice, in the flattened `title`"));
     Plan::for_type::<Distinct>("distinct", PlanOptions::default()).unwrap();
 }
 

@@ -112,6 +112,8 @@ fn formats_are_what_json_schema_calls_so() {
         "http://[::g]/",
         "http://u:p@a:80",
         "http://a:b",
+        "http://a%@41/",
+        "http://a@b@c/",
         "https://[::1",
         "http://a b",
         "a:%2",

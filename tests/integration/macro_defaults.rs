@@ -1,5 +1,6 @@
 //! A default that breaks its own constraints is found while compiling, or when the tool is registered.
 
+use crate::macro_support::property;
 use agent::args::{Plan, PlanOptions};
 use agent::{Registry, ToolArgs, ToolSet, json, tool, tools};
 
@@ -86,20 +87,22 @@ fn limit(limits: Limits) -> u32 {
     limits.most
 }
 
+/// Has no `Default`, because `few` makes the default.
 #[derive(ToolArgs, Debug)]
-#[serde(default = "few")]
-struct Few {
+#[serde(default = "few::<T>")]
+struct Few<T> {
     #[arg(range(5..))]
     count: u32,
+    rest: Vec<T>,
 }
 
-fn few() -> Few {
-    Few { count: 2 }
+fn few<T>() -> Few<T> {
+    Few { count: 2, rest: Vec::new() }
 }
 
 /// Takes a few.
 #[tool]
-fn take(few: Option<Few>, more: Vec<Few>) -> usize {
+fn take(few: Option<Few<u8>>, more: Vec<Few<u8>>) -> usize {
     more.len() + usize::from(few.is_some())
 }
 
@@ -189,6 +192,32 @@ fn converted(
 #[test]
 fn sound_defaults_are_registered() {
     Registry::new(tools![sound, converted]).unwrap();
+}
+
+/// A level that is read from a number.
+#[derive(ToolArgs, Debug)]
+#[serde(from = "u8")]
+enum Level {
+    Low,
+    High,
+}
+
+impl From<u8> for Level {
+    fn from(number: u8) -> Self {
+        if number > 5 { Self::High } else { Self::Low }
+    }
+}
+
+/// Climbs.
+#[tool]
+fn climb(#[arg(default = Level::High)] level: Level) -> String {
+    format!("{level:?}")
+}
+
+#[test]
+fn a_default_that_is_read_from_another_type_is_not_shown_by_its_name() {
+    let level = property(tools![climb], "level");
+    assert_eq!((&level["type"], level.get("default")), (&json!("integer"), None), "{level}");
 }
 
 #[test]

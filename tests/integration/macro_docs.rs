@@ -12,6 +12,7 @@ use agent::{ToolArgs, tool, tools};
 /// # Arguments
 /// * `word` - What to look up, a [`Word`].
 /// * `limit` - Not this: it has docs of its own.
+/// * `_language` - Of the word.
 /// * `cx` - Not the model's business.
 ///
 /// # Errors
@@ -26,6 +27,7 @@ fn look_up(
     word: String,
     /// At most.
     limit: u8,
+    _language: String,
     cx: &agent::ToolContext,
 ) -> Result<String, String> {
     Ok(format!("{word} {limit} {}", cx.call_id()))
@@ -37,6 +39,7 @@ fn sections_are_understood() {
     assert_eq!(definition(set()).description(), "Looks up a `Word`.\nTakes its time.");
     assert_eq!(property(set(), "word")["description"], "What to look up, a `Word`.");
     assert_eq!(property(set(), "limit")["description"], "At most.");
+    assert_eq!(property(set(), "language")["description"], "Of the word.");
 }
 
 /// One.

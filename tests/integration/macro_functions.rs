@@ -256,7 +256,11 @@ async fn cfg_is_honoured() {
     let set: ToolSet = tools![
         conditional,
         #[cfg(any())]
-        never
+        never,
+        #[cfg(any())]
+        NoSuchType::new()?,
+        #[cfg(any())]
+        &no_such_macro!().field,
     ];
     assert_eq!(set.len(), 1);
 }

@@ -1,7 +1,7 @@
 //! `#[tool]` on structs.
 
 use crate::macro_support::{definition, failure, text};
-use agent::{RunTool, ToolArgs, ToolContext, tool, tools};
+use agent::{RunTool, ToolArgs, ToolContext, ToolSet, tool, tools};
 
 /// Adds two numbers.
 #[tool(read_only)]
@@ -52,6 +52,11 @@ impl RunTool for Repeat {
 /// Says pong.
 #[tool]
 struct HTTPPing {}
+impl HTTPPing {
+    fn set() -> ToolSet {
+        tools![Self]
+    }
+}
 impl RunTool for HTTPPing {
     type Output = &'static str;
     async fn run(self, _: &ToolContext) -> &'static str {
@@ -62,7 +67,7 @@ impl RunTool for HTTPPing {
 #[tokio::test]
 async fn structs_run() {
     assert_eq!(text(tools![AddNumbers], "add_numbers", r#"{"a": 41}"#).await, "42");
-    assert_eq!(text(tools![HTTPPing], "http_ping", "").await, "pong");
+    assert_eq!(text(HTTPPing::set(), "http_ping", "").await, "pong");
     assert_eq!(text(tools![Repeat], "say_again", r#"{"word": "hm"}"#).await, "hmhm");
     let failed = failure(tools![Fail], "fail-now", r#"{"why": "because"}"#).await;
     assert_eq!(failed, ("tool_error".into(), "because call_1".into()));

@@ -241,6 +241,17 @@ fn fields_of_every_kind_of_enum() {
 }
 
 #[test]
+fn skipped_fields_of_a_tuple_are_no_items() {
+    #[derive(ToolArgs, Debug)]
+    struct Named(#[arg(skip)] u8, #[arg(validate = is_plain)] String, String);
+    #[derive(ToolArgs, Debug)]
+    struct Holds {
+        named: Named,
+    }
+    assert_eq!(refused::<Holds>(r#"{"named": ["1", "2"]}"#), found(&[("/named/0", "must be letters only")]));
+}
+
+#[test]
 fn a_refused_alternative_is_none() {
     #[derive(ToolArgs, Debug)]
     struct One {

@@ -19,6 +19,7 @@ mod context_crashes;
 mod context_full;
 mod context_provider;
 mod context_runs;
+mod context_summaries;
 mod context_view;
 mod continuation;
 mod dialect_names;

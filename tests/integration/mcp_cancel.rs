@@ -56,12 +56,16 @@ impl Test {
         format!("{headers}mcp-session-id: {session}\r\n")
     }
 
-    /// Begins a call, and returns when it runs.
-    async fn call(&mut self, headers: &str, id: Value, name: &str) -> JoinHandle<Reply> {
+    fn send(&self, headers: &str, id: &Value, name: &str) -> JoinHandle<Reply> {
         let params = json!({"name": "linger", "arguments": {"name": name}, "_meta": {"progressToken": name}});
         let body = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string();
         let (address, headers) = (self.server.address, headers.to_owned());
-        let call = tokio::spawn(async move { post(address, &headers, &body).await });
+        tokio::spawn(async move { post(address, &headers, &body).await })
+    }
+
+    /// Begins a call, and returns when it runs.
+    async fn call(&mut self, headers: &str, id: Value, name: &str) -> JoinHandle<Reply> {
+        let call = self.send(headers, &id, name);
         let began = timeout(Duration::from_secs(20), self.began.recv()).await.unwrap();
         assert_eq!(began.as_deref(), Some(name));
         call
@@ -133,6 +137,19 @@ async fn a_session_serves_its_caller_alone() {
     test.cancel(&ann, &json!(1)).await;
     test.is_cancelled("ann's", since).await;
     call.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_before_there_is_room_for_it_never_begins() {
+    let mut test = Test::start(|server| server.max_calls(1).max_wait(Duration::from_secs(60))).await;
+    let session = test.session("").await;
+    let first = test.call(&session, json!(1), "first").await;
+    let second = test.send(&session, &json!(2), "second");
+    assert!(timeout(Duration::from_millis(200), test.began.recv()).await.is_err(), "it waits");
+    test.cancel(&session, &json!(2)).await;
+    test.cancel(&session, &json!(1)).await;
+    assert_eq!((first.await.unwrap().status, second.await.unwrap().status), (200, 200));
+    assert!(test.began.try_recv().is_err());
 }
 
 #[tokio::test]

@@ -185,7 +185,7 @@ async fn an_address_that_is_none() {
 }
 
 #[tokio::test]
-async fn settings_of_the_other_kind_of_server() {
+async fn settings_that_are_misplaced_or_repeated() {
     for (config, what) in [
         (ClientConfig::command("true").bearer_token("s3cret"), "`bearer_token` is for a server behind a URL"),
         (ClientConfig::command("true").header("x-key", "s3cret"), "pass secrets with `.env(name, value)`"),
@@ -196,6 +196,10 @@ async fn settings_of_the_other_kind_of_server() {
         (
             ClientConfig::http("http://127.0.0.1:9/mcp").env("KEY", "s3cret").arg("-v"),
             "`env` is for a server",
+        ),
+        (
+            ClientConfig::http("http://127.0.0.1:9/mcp").header("x-key", "s3cret").header("X-Key", "2"),
+            "the header `x-key` is set twice",
         ),
     ] {
         let (kind, text) = refusal(config).await;

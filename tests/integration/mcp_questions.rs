@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use agent::mcp::{ClientConfig, McpClient, McpServer};
 use agent::message::ToolCall;
@@ -13,6 +14,7 @@ use agent::{
 };
 
 use crate::mcp_client::FIXTURE;
+use crate::mcp_mock::{Answer, Mock};
 use crate::mcp_support::{Era, Reply, Running, message, post, run};
 
 #[derive(ToolArgs)]
@@ -32,6 +34,15 @@ async fn book(to: String, cx: &ToolContext) -> Result<String, ToolError> {
     let seat: Seat = cx.ask(format!("Which seat to {to}?")).await?;
     let is_sure: bool = cx.ask("Are you sure?").await?;
     Ok(format!("{to}, coach {}, window: {}, sure: {is_sure}", seat.coach, seat.window))
+}
+
+static KEYS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Pays once for each key.
+#[tool(asks)]
+async fn pay_once(cx: &ToolContext) -> Result<String, ToolError> {
+    KEYS.lock().unwrap().push(cx.idempotency_key().to_owned());
+    cx.ask::<bool>("Sure?").await.map(|sure| sure.to_string()).map_err(ToolError::from)
 }
 
 /// Pays, and asks afterwards.
@@ -126,6 +137,18 @@ async fn a_call_that_asks_is_repeated_with_the_answers() {
 }
 
 #[tokio::test]
+async fn the_key_of_a_call_is_not_the_choice_of_a_client_and_stays_with_its_answers() {
+    let server = run(McpServer::new(tools![pay_once])).await;
+    // All requests have the same id.
+    let first = ask(&server, "pay_once", json!({}), json!({})).await.json()["result"].clone();
+    let sure = accept("0", json!({"value": true}), &first["requestState"]);
+    assert_eq!(ask(&server, "pay_once", json!({}), sure).await.text(), "true");
+    ask(&server, "pay_once", json!({}), json!({})).await;
+    let keys = KEYS.lock().unwrap().clone();
+    assert!(keys.len() == 3 && keys[0] == keys[1] && keys[1] != keys[2], "{keys:?}");
+}
+
+#[tokio::test]
 async fn a_state_counts_for_one_call_and_unchanged() {
     let server = server().await;
     let rome = json!({"to": "Rome"});
@@ -203,21 +226,25 @@ fn answer(question: &Question) -> Value {
 #[tokio::test]
 async fn our_client_asks_the_function_of_the_assistant() {
     let server = server().await;
-    let client = McpClient::connect(ClientConfig::http(server.url()).answer_questions()).await.unwrap();
+    // The person takes longer than a call may, whose time stands still meanwhile.
+    let config = ClientConfig::http(server.url()).answer_questions().longest_call(Duration::from_secs(2));
+    let client = McpClient::connect(config).await.unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let asked = seen.clone();
-    let assistant =
-        assistant(&client, "book")
-            .on_question(move |question: Question| {
-                let mut asked = asked.lock().unwrap();
-                asked.push((question.server.clone(), question.message.clone(), question.report.is_some()));
-                let is_first = asked.len() == 1;
-                async move {
-                    QuestionInput::Accept(if is_first { json!({"coach": 99}) } else { answer(&question) })
+    let assistant = assistant(&client, "book")
+        .on_question(move |question: Question| {
+            let mut asked = asked.lock().unwrap();
+            asked.push((question.server.clone(), question.message.clone(), question.report.is_some()));
+            let is_first = asked.len() == 1;
+            async move {
+                if is_first {
+                    tokio::time::sleep(Duration::from_millis(2_500)).await;
                 }
-            })
-            .build()
-            .unwrap();
+                QuestionInput::Accept(if is_first { json!({"coach": 99}) } else { answer(&question) })
+            }
+        })
+        .build()
+        .unwrap();
     assistant.prompt("Go").await.unwrap();
     assert_eq!(assistant.messages().get(2).unwrap().text(), "Rome, coach 7, window: true, sure: true");
     let seen = seen.lock().unwrap().clone();
@@ -293,5 +320,33 @@ async fn over_standard_input_older_clients_are_asked_while_the_body_waits() {
             assert_eq!(output.stop, RunStop::Suspended);
         }
         client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn the_model_is_told_what_a_server_asks_for_in_vain() {
+    let url = Mock::start(|_, _, _| Answer::tools(&["model", "nothing", "endless"]))
+        .on_call(|tool, _| {
+            let message = json!({"role": "user", "content": {"type": "text", "text": "Hi"}});
+            let sampling = json!({"messages": [message], "maxTokens": 1});
+            let request = json!({"method": "sampling/createMessage", "params": sampling});
+            Answer::Result(match tool {
+                "model" => json!({"resultType": "input_required", "inputRequests": {"0": request}}),
+                "nothing" => json!({"resultType": "input_required", "inputRequests": {}}),
+                _ => json!({"resultType": "input_required", "requestState": "again"}),
+            })
+        })
+        .run()
+        .await;
+    let client = McpClient::connect(ClientConfig::http(url).name("m").legacy()).await.unwrap();
+    let registry = Registry::new(&client).unwrap();
+    for (tool, text) in [
+        ("model", "The server asks for a model's reply, which is not available here."),
+        ("nothing", "The server asks for input, but does not say which."),
+        ("endless", "The server was called 10 times, and still asks for input."),
+    ] {
+        let call = ToolCall::new("1", format!("m__{tool}"), "{}");
+        let outcome = registry.call(&call, &ToolContext::new()).await.outcome;
+        assert_eq!((outcome.code(), &*outcome.text()), (Some("input_required"), text));
     }
 }

@@ -580,6 +580,9 @@ async fn mistakes_are_found_when_the_server_is_built() {
     assert!(missing.contains("tool `wants` needs state `") && missing.contains("Tenant`"), "{missing}");
     assert!(McpServer::new(tools![wants]).state(Tenant(1)).into_service::<String>().is_ok());
     let brings = Bearer::new([("t", Caller::new("ann").with(Tenant(7)).unwrap())]).providing::<Tenant>();
+    let server = McpServer::new(tools![wants]).authenticator(brings.clone());
+    let missing = server.serve_stdio().await.unwrap_err().to_string();
+    assert!(missing.contains("tool `wants` needs state `"), "{missing}");
     let server = run(McpServer::new(tools![wants]).authenticator(brings)).await;
     let body = message("tools/call", &json!({"name": "wants"}));
     assert_eq!(post(server.address, "authorization: Bearer t\r\n", &body).await.text(), "7");

@@ -190,3 +190,19 @@ async fn what_another_server_wraps_is_unwrapped_and_nothing_else() {
         }
     }
 }
+
+#[tokio::test]
+async fn the_reason_of_a_failure_may_be_structured() {
+    let url = Mock::start(|_, _, _| Answer::tools(&["fails"]))
+        .on_call(|_, _| {
+            let reason = json!({"error": "no such city"});
+            Answer::Result(json!({"content": [], "structuredContent": reason, "isError": true}))
+        })
+        .run()
+        .await;
+    let client = McpClient::connect(ClientConfig::http(url).name("m").legacy()).await.unwrap();
+    let registry = Registry::new(&client).unwrap();
+    let call = ToolCall::new("1", "m__fails", "{}");
+    let outcome = registry.call(&call, &ToolContext::new()).await.outcome;
+    assert_eq!(outcome.text(), r#"{"error":"no such city"}"#);
+}

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::message::{AssistantMessage, Content, Message, Part, ProviderData, ProviderTool};
 use agent::model::{
-    ContextRules, Fallback, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx,
-    reply,
+    Capabilities, ContextRules, Fallback, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest,
+    ModelStream, StepCx, reply,
 };
 use agent::testing::{Cassette, EventLog};
 use agent::{Assistant, AssistantBuilder, EventKind, ScriptedModel, json, tool, tools};
@@ -234,4 +234,19 @@ async fn three_protocols_in_turn_get_their_own_state_back_and_none_of_the_others
         "model openai/openai to gemini/gemini, lost 2 thinking parts",
         "model gemini/gemini to anthropic/anthropic, lost 2 thinking parts",
     ]);
+}
+
+#[tokio::test]
+async fn a_model_of_a_turn_answers_in_a_form_that_it_knows() {
+    let mut native = Capabilities::default();
+    native.native_output = true;
+    let strong = ModelInfo::new("strong", "acme-chat", "strong").with_capabilities(native);
+    let cheap = ScriptedModel::new([reply().tool_call("structured_output", r#"{"result": 42}"#)]);
+    let assistant = Assistant::builder(ScriptedModel::new([""; 0]).with_info(strong))
+        .named_model("cheap", cheap.clone())
+        .select_model(|_| async { Ok(Some("cheap".into())) })
+        .build()
+        .unwrap();
+    assert_eq!(assistant.prompt("6 * 7?").output::<u32>().await.unwrap().value, 42);
+    assert!(cheap.requests()[0].output.is_none());
 }

@@ -157,6 +157,12 @@ async fn what_goes_wrong_is_an_error_without_secrets() {
     let server = Server::new([busy(), answer(200, &[], r#"{"input_tokens": 3}"#)]).await;
     let model = server.anthropic().build().unwrap();
     assert_eq!(model.count_tokens(&StepCx::new(), &hi()).await.unwrap(), Some(3));
+    // What the body says decides, too.
+    let spent = r#"{"error": {"message": "no money left", "code": "insufficient_quota"}}"#;
+    let server = Server::new([answer(429, &[], spent)]).await;
+    let model = HttpModel::builder("openai-responses/gpt-5").base_url(&server.url).key("k").options(quick());
+    model.build().unwrap().count_tokens(&StepCx::new(), &hi()).await.unwrap_err();
+    assert_eq!(server.requests().len(), 1);
     let server = Server::new([busy()]).await;
     let model = server.anthropic().build().unwrap();
     let step = StepCx::new().retried_by_caller();

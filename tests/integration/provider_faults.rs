@@ -288,6 +288,11 @@ async fn time_and_size_have_limits() {
         let error = ask(&model).await.1.unwrap_err();
         assert!(error.kind() == K::Protocol && error.message().contains("longer than"), "{error}");
     }
+    // A long body does not hide the error that it belongs to.
+    let server = Server::new([answer(503, &["retry-after: 7"], "x".repeat(20_000))]).await;
+    let options = quick().with_max_body(10_000).with_max_retries(0);
+    let error = ask(&server.anthropic().options(options).build().unwrap()).await.1.unwrap_err();
+    assert_eq!((error.status(), error.retry_after()), (Some(503), Some(Duration::from_secs(7))), "{error}");
 }
 
 #[tokio::test]

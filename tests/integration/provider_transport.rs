@@ -159,6 +159,24 @@ async fn what_a_response_says_is_left_lowers_the_limits_of_this_program() {
 }
 
 #[tokio::test]
+async fn a_pause_before_the_retry_of_a_request_delays_others() {
+    let limited = answer(429, &["retry-after: 1"], "{}");
+    let server = Server::new([limited, answer(200, &[], CHAT)]).await;
+    let is_paused = Arc::new(tokio::sync::Notify::new());
+    let notify = is_paused.clone();
+    let options = quick().on_retry(move |_| notify.notify_one());
+    let limits = RateLimits::new().max_wait(Duration::ZERO);
+    let model = server.openai().options(options).build().unwrap().limited(limits);
+    let other = async {
+        is_paused.notified().await;
+        model.call(&StepCx::new(), &hi()).await.unwrap_err()
+    };
+    let (cx, request) = (StepCx::new(), hi());
+    let (reply, refused) = tokio::join!(model.call(&cx, &request), other);
+    assert_eq!((reply.unwrap().text().as_str(), refused.code()), ("Hello", Some("local_limit")));
+}
+
+#[tokio::test]
 async fn of_the_body_of_an_error_little_is_kept() {
     let body = format!("{{\"error\":{{\"message\":\"no\"}},\"x\":\"{}\"}}", "é".repeat(2_000_000));
     let server = Server::new([answer(400, &[], body)]).await;
@@ -258,6 +276,36 @@ async fn arguments_are_told_while_they_arrive() {
         assert_eq!(told, expected.map(|(path, value)| (path.to_owned(), value.to_owned())), "{which}");
         let early = first_told.unwrap().elapsed();
         assert!(early > Duration::from_millis(100), "{which}: told {early:?} before the end");
+    }
+}
+
+#[tokio::test]
+async fn a_header_replaces_each_other_of_its_name() {
+    let server = Server::new([answer(200, &[], CHAT)]).await;
+    let step = StepCx::new().with_key("run/1/model/0".parse().unwrap());
+    let own =
+        ["Anthropic-Version", "Content-Type", "Accept", "Idempotency-Key", "X-Api-Key", "Authorization"];
+    for model in [server.anthropic(), server.openai()] {
+        let model = own.iter().fold(model, |model, name| model.header(*name, "of-the-program"));
+        drain(model.build().unwrap().stream(&step, &hi())).await.1.ok();
+    }
+    for request in server.requests() {
+        let head = request.split_once("\r\n\r\n").unwrap().0.to_lowercase();
+        for name in own.map(str::to_lowercase) {
+            let sent: Vec<_> = head.lines().filter(|line| line.starts_with(&format!("{name}:"))).collect();
+            assert_eq!(sent, [format!("{name}: of-the-program")], "{head}");
+        }
+    }
+}
+
+#[test]
+fn a_model_outside_of_a_runtime_says_what_it_needs() {
+    let model = HttpModel::builder("openai/gpt-4o").key("k").build().unwrap();
+    let mut reply = model.call(&StepCx::new(), &hi());
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match reply.as_mut().poll(&mut context) {
+        std::task::Poll::Ready(Err(error)) => assert!(error.message().contains("tokio runtime"), "{error}"),
+        other => panic!("{other:?}"),
     }
 }
 

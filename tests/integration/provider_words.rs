@@ -1,12 +1,14 @@
-//! What the errors of a provider say: where, and without what is secret.
+//! What the errors and warnings of a provider say: where, and without what is secret.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
-use agent::model::{Model as _, StepCx};
-use agent::provider::http::HttpModel;
+use agent::json;
+use agent::model::{ManagedTool, Model as _, ModelInfo, ModelRequest, StepCx};
+use agent::provider::{Protocol as _, gemini::Gemini, http::HttpModel};
 
 use crate::provider_support::*;
+use crate::trace_support::{EveryLine, hear};
 
 async fn ask(
     model: &HttpModel,
@@ -57,4 +59,17 @@ async fn short_keys_do_not_spoil_texts() {
         assert!(told.contains(expected), "{told}");
         assert!(told.contains(r#"("authorization", "[redacted]")"#) && !told.contains("Bearer"), "{told}");
     }
+}
+
+#[test]
+fn a_limit_that_gemini_lacks_is_left_out_with_a_warning() {
+    let log = EveryLine::default();
+    let _guard = hear(log.clone());
+    let model = ModelInfo::new("gemini", Gemini::API, "gemini-3-pro");
+    let request = ModelRequest::default().with_managed_tools([ManagedTool::web_search().max_uses(2)]);
+    let http = Gemini::default().encode(&model, &request).unwrap();
+    assert_eq!(http.json()["tools"], json!([{"googleSearch": {}}]));
+    let text = log.text();
+    let warning = text.lines().find(|line| line.starts_with("WARN"));
+    assert!(warning.is_some_and(|line| line.contains("max_uses")), "{text}");
 }

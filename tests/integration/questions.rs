@@ -60,6 +60,20 @@ pub(crate) async fn look(cx: &ToolContext) -> Result<String, ToolError> {
     Ok(format!("{} {:?}", first?, second?))
 }
 
+/// Looks at two things, and takes longer for the first one after a restart.
+#[tool(read_only)]
+async fn look_late(cx: &ToolContext, begun: &AtomicU32) -> Result<String, ToolError> {
+    let is_again = begun.fetch_add(1, Ordering::SeqCst) > 0;
+    let first = async {
+        if is_again {
+            tokio::task::yield_now().await;
+        }
+        cx.ask::<String>("First?").await
+    };
+    let (first, second) = tokio::join!(first, cx.ask::<String>("Second?"));
+    Ok(format!("{} {}", first?, second?))
+}
+
 /// Looks something up.
 #[tool(allow_repeat)]
 fn find(what: String, log: &Log) -> String {
@@ -204,6 +218,48 @@ async fn questions_that_are_asked_together_wait_together() {
     assistant.resume(&suspended, both).await.unwrap();
     assert_eq!(result(&assistant, 2), "a [1, 2]");
     assert_eq!(log.lines(), ["find tea"], "it did not run again");
+}
+
+#[tokio::test]
+async fn questions_that_come_in_another_order_after_the_restart_have_their_own_answers() {
+    let assistant = Assistant::builder(model(&[("look_late", json!({}))]));
+    let assistant = assistant.tools(tools![look_late]).state(AtomicU32::new(0)).build().unwrap();
+    let suspended = assistant.prompt("Go").await.unwrap().snapshot.unwrap();
+    let questions = suspended.questions();
+    let both = Decisions::new().accept(&questions[0], "a").accept(&questions[1], "b");
+    assistant.resume(&suspended, both).await.unwrap();
+    assert_eq!(result(&assistant, 2), "a b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_in_place_is_kept_while_another_question_waits() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let asked = seen.clone();
+    let assistant = Assistant::builder(model(&[("look", json!({}))]))
+        .tools(tools![look])
+        .on_question(move |question: Question| {
+            asked.lock().unwrap().push(question.message.clone());
+            async move {
+                if question.message == "Second?" {
+                    return QuestionInput::Later;
+                }
+                tokio::time::sleep(Duration::from_secs(60)).await;
+                QuestionInput::Accept(json!("a"))
+            }
+        })
+        .build()
+        .unwrap();
+    let mut run = assistant.prompt("Go").stream();
+    let mut kinds = Vec::new();
+    while let Some(event) = run.next().await {
+        kinds.push(serde_json::to_value(&*event).unwrap()["type"].as_str().unwrap().to_owned());
+    }
+    assert!(kinds.iter().any(|kind| kind == "question_resolved"), "{kinds:?}");
+    let suspended = run.output().await.unwrap().snapshot.unwrap();
+    let [question] = &suspended.questions()[..] else { panic!("{suspended:?}") };
+    assistant.resume(&suspended, Decisions::new().accept(question, json!([1]))).await.unwrap();
+    assert_eq!(result(&assistant, 2), "a [1]");
+    assert_eq!(*seen.lock().unwrap(), ["First?", "Second?"], "each is asked once");
 }
 
 #[tokio::test]
@@ -485,4 +541,29 @@ async fn cancelling_ends_the_wait_for_an_answer() {
     assert!(matches!(error, RunError::Aborted { .. }), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(1), "the body ended by itself");
     assert!(result(&assistant, 2).contains("enough"), "{}", result(&assistant, 2));
+}
+
+/// Asks in another task, and does not end.
+#[tool(timeout = "10s")]
+async fn ask_elsewhere(cx: &ToolContext) {
+    let cx = cx.clone();
+    let asking = tokio::spawn(async move {
+        let _ = cx.ask::<bool>("Sure?").await;
+        std::future::pending::<()>().await;
+    });
+    let _ = asking.await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_limit_also_waits_for_the_answer_to_a_question_of_another_task() {
+    for seconds in [5, 20] {
+        let cx = ToolContext::new().on_question(move |_| async move {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            QuestionInput::Accept(json!(true))
+        });
+        let begun = tokio::time::Instant::now();
+        let call = crate::macro_support::outcome(tools![ask_elsewhere], "ask_elsewhere", "{}", &cx);
+        let outcome = tokio::time::timeout(Duration::from_secs(100), call).await.expect("it ends");
+        assert_eq!((outcome.code(), begun.elapsed().as_secs()), (Some("timeout"), seconds + 10));
+    }
 }

@@ -279,6 +279,9 @@ async fn a_dynamic_tool_goes_through_the_same_engine() {
     };
     let result = call(r#"{"n": "21"}"#).await;
     assert_eq!((&*result.outcome.text(), result.coercions.len()), ("42 c9", 1));
+    let accepted = registry.validate(&ToolCall::new("c9", "double", r#"{"n": "21"}"#)).unwrap();
+    let shown = format!("{accepted:?}");
+    assert!(shown.contains("/n") && !shown.contains("21"), "values may be secret: {shown}");
     let refused = call(r#"{"n": -1, "mod": "fast"}"#).await.outcome;
     assert_eq!(code(&refused), "invalid_arguments");
     assert!(refused.text().contains(r#"did you mean "mode"?"#), "{}", refused.text());
@@ -351,6 +354,11 @@ async fn a_call_from_within_a_call_has_its_own_idempotency_key() {
             text(&format!("{} {}", cx.idempotency_key(), nested.outcome.text()))
         })
     });
+    // The id of a call that has no key is its key, and a call that is about to run is not within itself.
+    let with_id = ToolContext::new().with_call_id("c");
+    assert_eq!(outer.call("{}", &with_id).await.outcome.text(), "c c/n1");
+    let with_key = with_id.with_idempotency_key("k");
+    assert_eq!(outer.call("{}", &with_key).await.outcome.text(), "k k/n1");
     let cx = ToolContext::new().with_idempotency_key("run/1/tool/0");
     assert_eq!(outcome_with(outer, &cx).await.text(), "run/1/tool/0 run/1/tool/0/n1");
 }

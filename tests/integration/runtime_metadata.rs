@@ -8,7 +8,7 @@ use agent::message::{Message, OutcomeKind, Part};
 use agent::model::reply;
 use agent::store::{InvocationQuery, MemoryStore, SqlStore, Store};
 use agent::{
-    Assistant, AssistantBuilder, EventKind, Registry, RunStop, ToolContext, ToolError, ToolOutcome,
+    Assistant, AssistantBuilder, Control, EventKind, Registry, RunStop, ToolContext, ToolError, ToolOutcome,
     ToolOutput, Value,
     hooks::AfterCall,
     json,
@@ -239,4 +239,13 @@ async fn dropped_arguments_are_named_once_in_the_log_and_recorded() {
     registry.call(&call(r#"{"text": 1, "txt": 2}"#), &ToolContext::new()).await;
     assert_eq!(told().len(), 2);
     assert!(!format!("{:?}", traces.events.lock().unwrap()).contains("VALUE"));
+}
+
+#[test]
+fn a_later_stop_loop_counts() {
+    let stops = ToolOutput::text("x").with_metadata("stop_loop", true);
+    assert_eq!(stops.control, Control::EndNow);
+    assert_eq!(stops.with_metadata("stop_loop", false).control, Control::Continue);
+    let ends = ToolOutput::text("x").with_control(Control::EndNow).with_metadata("stop_loop", false);
+    assert_eq!(ends.control, Control::EndNow);
 }

@@ -243,6 +243,31 @@ async fn every_request_and_call_is_measured_on_the_clock_of_the_runtime() {
     assert!(!text.contains("no such account"), "nothing of what is said: {text}");
 }
 
+#[tokio::test]
+async fn what_a_sub_agent_measures_is_not_measured_once_more_above_it() {
+    let model = || ScriptedModel::new([reply().tool_call("balance", "{}"), reply().text("done")]);
+    let (plain, metered) = (
+        Assistant::builder(model()).tools(tools![balance]).build().unwrap(),
+        measured(Assistant::builder(model()).tools(tools![balance])),
+    );
+    let asks =
+        [reply().tool_call("plain", r#"{"task": "a"}"#), reply().tool_call("metered", r#"{"task": "b"}"#)];
+    let root = Assistant::builder(ScriptedModel::new(asks.into_iter().chain([reply().text("done")])));
+    let root = root.tools(plain.as_tool("plain", "Knows.")).tools(metered.0.as_tool("metered", "Knows."));
+    let (root, of_root) = measured(root);
+    root.prompt("go").await.unwrap();
+    let calls = |metrics: &Arc<Mutex<Vec<Metric>>>| -> Vec<String> {
+        let metrics = metrics.lock().unwrap();
+        let tool = |metric: &Metric| match metric {
+            Metric::ToolCall { tool, .. } => Some(tool.clone()),
+            _ => None,
+        };
+        metrics.iter().filter_map(tool).collect()
+    };
+    assert_eq!(calls(&of_root), ["balance", "plain", "metered"]);
+    assert_eq!(calls(&metered.1), ["balance"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn requests_that_fail_or_are_dropped_are_measured_too() {
     let failing = ModelError::new(ModelErrorKind::Connection, "tulip");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use agent::message::Message;
+use agent::message::{Message, UserMessage};
 use agent::model::reply;
 use agent::run::Queue;
 use agent::{
@@ -192,4 +192,19 @@ async fn what_is_said_with_a_decision_does_not_stop_what_was_decided_on() {
     let allowed = Decisions::new().allow(&suspended.requests()[0]);
     assistant.resume(&suspended, allowed).with_message(Message::user("and hurry")).await.unwrap();
     assert_eq!(outline(&assistant)[2..], ["pay 1", "user and hurry", "stop done"]);
+}
+
+#[test]
+fn a_message_may_use_the_assistant_while_it_is_made() {
+    struct Waiting(Assistant);
+    impl From<Waiting> for UserMessage {
+        fn from(Waiting(assistant): Waiting) -> Self {
+            format!("{} wait", assistant.queued(Queue::Steering).len()).into()
+        }
+    }
+    let assistant = Assistant::builder(ScriptedModel::new([""; 0])).build().unwrap();
+    assistant.steer(Waiting(assistant.clone()));
+    assistant.follow_up(Waiting(assistant.clone()));
+    let texts = [Queue::Steering, Queue::FollowUp].map(|queue| assistant.queued(queue)[0].text());
+    assert_eq!(texts, ["0 wait", "1 wait"]);
 }

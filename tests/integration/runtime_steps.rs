@@ -28,6 +28,8 @@ enum Fault {
     QueuesReply,
     StopsAlways,
     EventsFail,
+    /// Records a wrong call, and then receives no events.
+    WrongCallUnheard,
 }
 
 struct Faulty(Fault);
@@ -89,7 +91,8 @@ impl Steps for Faulty {
         run: &SharedLoop,
     ) -> Result<(), StepError> {
         for (key, _) in calls {
-            let ord = if self.0 == Fault::WrongCall { key.ord + 5 } else { key.ord };
+            let is_wrong = matches!(self.0, Fault::WrongCall | Fault::WrongCallUnheard);
+            let ord = if is_wrong { key.ord + 5 } else { key.ord };
             let end = match self.0 {
                 Fault::DefersAgain => CallEnd::ran(ToolOutcome::Deferred { handle: key.to_string() }, 1),
                 _ => CallEnd::ran(ToolOutput::text("ok"), 1),
@@ -106,8 +109,12 @@ impl Steps for Faulty {
         if self.0 == Fault::StopsAlways { Err(StepError::failed("no")) } else { Ok(()) }
     }
 
-    async fn event(&mut self, _: Event, _: &SharedLoop) -> Result<(), StepError> {
-        if self.0 == Fault::EventsFail { Err(StepError::cancelled("no more")) } else { Ok(()) }
+    async fn event(&mut self, _: Event, run: &SharedLoop) -> Result<(), StepError> {
+        match self.0 {
+            Fault::EventsFail => Err(StepError::cancelled("no more")),
+            Fault::WrongCallUnheard if run.lock().end().is_some() => Err(StepError::engine("gone")),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -121,6 +128,7 @@ async fn a_broken_contract_ends_the_run_with_a_typed_error() {
     for (fault, wanted) in [
         (Fault::NoEnd, "no result of call 1 was recorded".to_owned()),
         (Fault::WrongCall, "the run does not wait for a result of call 5".to_owned()),
+        (Fault::WrongCallUnheard, "the run does not wait for a result of call 5".to_owned()),
         (Fault::NotPrepared, "no result of call 1 was recorded".to_owned()),
         (Fault::PreparedTwice, "the run does not wait for a result of call 7".to_owned()),
         (Fault::FewDecisions, "the run waits for 2 results, 1 were recorded".to_owned()),

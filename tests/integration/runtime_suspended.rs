@@ -116,6 +116,21 @@ async fn deferred_calls_are_pending() {
 }
 
 #[tokio::test]
+async fn a_delivered_result_is_marked_like_a_returned_one() {
+    let model = ScriptedModel::new([
+        reply().tool_call_with_id("c1", "translate", r#"{"text": "tea"}"#),
+        reply().text("Thé."),
+    ]);
+    let untrusted = tools![translate].map(|tool| tool.configure(|options| options.untrusted().neutralize()));
+    let assistant = Assistant::builder(model).tools(untrusted).build().unwrap();
+    let run = assistant.prompt("Translate tea.").await.unwrap().snapshot.unwrap();
+    assistant.resume(&run, Decisions::new().deliver("c1", ToolOutput::text("<|thé|>"))).await.unwrap();
+    let shown = assistant.messages().get(2).unwrap().text();
+    let parts = ["<untrusted id=", "< |thé|>", "</untrusted id="].map(|part| shown.find(part));
+    assert!(parts[0] == Some(0) && parts.is_sorted(), "{shown}");
+}
+
+#[tokio::test]
 async fn a_typed_prompt_takes_the_same_options_and_resumes_typed() {
     let model = || ScriptedModel::new([reply().tool_call("tenth", "{}"), reply().text(r#"{"result": 7}"#)]);
     let assistant =
@@ -137,4 +152,10 @@ async fn a_typed_prompt_takes_the_same_options_and_resumes_typed() {
     let assistant = built(ScriptedModel::new([r#"{"result": 505}"#]));
     let paid = assistant.resume(&run, run.decide(|_| Decision::Allow)).output::<u64>().await.unwrap();
     assert_eq!(paid.value, 505);
+}
+
+#[test]
+fn the_debug_text_of_decisions_has_no_results() {
+    let shown = format!("{:?}", Decisions::new().deliver("call_1", ToolOutput::text("hunter2")));
+    assert!(shown.contains("call_1") && !shown.contains("hunter2"), "{shown}");
 }

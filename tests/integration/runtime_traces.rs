@@ -3,7 +3,7 @@
 
 use agent::message::Usage;
 use agent::model::{ModelError, ModelErrorKind, ModelInfo, reply};
-use agent::{Assistant, Decision, ScriptedModel, tool, tools};
+use agent::{Assistant, Decision, ScriptedModel, ToolContext, ToolSet, tool, tools};
 
 use crate::assistant_support::assistant;
 use crate::trace_support::{Traces, hear};
@@ -167,4 +167,44 @@ async fn the_run_of_a_sub_agent_is_within_the_span_of_its_call() {
         assert_eq!((spans[call].name, spans[turn].name, parent(turn)), ("execute_tool", "turn", Some(outer)));
     }
     assert_eq!(parent(runs[0]), None);
+}
+
+struct Sales(u64);
+
+/// Returns a tenth of the sales.
+#[tool]
+fn tenth(sales: &Sales) -> u64 {
+    sales.0 / 10
+}
+
+/// Logs in.
+#[tool(unknown = "strip")]
+fn log_in(user: String, #[arg(secret)] pin: String) -> String {
+    format!("{user} {}", pin.len())
+}
+
+async fn call(set: ToolSet, name: &str, arguments: &str) -> Traces {
+    let traces = Traces::default();
+    let _guard = hear(traces.clone());
+    crate::macro_support::outcome(set, name, arguments, &ToolContext::new()).await;
+    traces
+}
+
+#[tokio::test]
+async fn a_call_without_its_state_has_a_span() {
+    let traces = call(tools![tenth], "tenth", "{}").await;
+    let spans = traces.spans.lock().unwrap();
+    assert_eq!((spans.len(), spans[0].name), (1, "execute_tool"));
+    assert_eq!(spans[0].fields["error.type"], "tool_error");
+}
+
+#[tokio::test]
+async fn names_that_may_be_secrets_are_not_logged() {
+    let traces = call(tools![log_in], "log_in", r#"{"user": "ann", "pin": "1", "hunter2": 1}"#).await;
+    let events = traces.events.lock().unwrap();
+    assert!(
+        events.iter().any(|(_, fields)| fields.get("keys").is_some_and(|keys| keys == "*")),
+        "{events:?}"
+    );
+    assert!(!format!("{events:?}").contains("hunter2"), "{events:?}");
 }

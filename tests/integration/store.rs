@@ -187,11 +187,33 @@ async fn a_store_in_memory_can_be_bounded() {
     store.begin(InvocationRecord::new(key("r", 0), "c", "t", json!({}))).await.unwrap();
     let full = |error: StoreError| assert_eq!(error.kind(), StoreErrorKind::Full, "{error}");
     full(store.append("s", 1, vec![entry("b")]).await.unwrap_err());
+    assert!(store.append("s", 0, vec![entry("b")]).await.unwrap_err().is_conflict(), "also where it is full");
     full(store.begin(InvocationRecord::new(key("r", 1), "c", "t", json!({}))).await.unwrap_err());
     // What is there can still end, and makes room.
     assert!(store.finish(&key("r", 0), InvocationEnd::new(ToolOutput::empty().into(), 1)).await.unwrap());
     assert_eq!(store.delete_finished_before(2).await.unwrap(), 1);
     store.append("s", 1, vec![entry("b")]).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_inbox_needs_room() {
+    let store = MemoryStore::with_room_for(2);
+    let message = |id: &str| {
+        let mut message = UserMessage::from("Hi");
+        message.id = Some(id.to_owned());
+        message
+    };
+    let full = |error: StoreError| assert_eq!(error.kind(), StoreErrorKind::Full, "{error}");
+    assert!(store.push_steering("s", message("a")).await.unwrap());
+    assert_eq!(store.take_steering("s", &key("r", 0), 9).await.unwrap(), [message("a")]);
+    full(store.push_steering("s", message("b")).await.unwrap_err());
+    full(store.take_steering("t", &key("r", 1), 9).await.unwrap_err());
+    // What is known needs no more room.
+    assert!(!store.push_steering("s", message("a")).await.unwrap());
+    assert_eq!(store.take_steering("s", &key("r", 0), 9).await.unwrap(), [message("a")]);
+    assert_eq!(store.delete_session("s").await.unwrap(), 0);
+    assert!(store.push_steering("s", message("b")).await.unwrap());
+    assert_eq!(store.take_steering("s", &key("r", 1), 9).await.unwrap(), [message("b")]);
 }
 
 #[tokio::test]

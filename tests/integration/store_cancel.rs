@@ -263,3 +263,20 @@ async fn a_run_whose_time_is_up_does_not_wait_either() {
         assert_eq!(output.stop, RunStop::Limit, "request {at}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_end_that_a_dropped_run_cannot_record_does_not_keep_the_others() {
+    let (inner, ran) = (MemoryStore::new(), Arc::<Ran>::default());
+    // Two begins, and the first end.
+    let store = Faulty::new(&inner, Fault::Fails(StoreErrorKind::Full), 2, 1);
+    let calls = reply().tool_call("wait", "{}").tool_call("wait", "{}");
+    let assistant = builder([calls, reply().text("Well.")], &ran).store(store).build().unwrap();
+    let dropped = tokio::time::timeout(CANCELLED_AT, assistant.prompt("go").into_future()).await;
+    assert!(dropped.is_err());
+    tokio::time::sleep(CANCELLED_AT).await;
+    assert_eq!(inner.pending_before(i64::MAX, 9).await.unwrap().len(), 1);
+    assistant.prompt("again").await.unwrap();
+    let records = inner.list(InvocationQuery::new()).await.unwrap();
+    let codes: Vec<_> = records.iter().map(|record| record.error_code()).collect();
+    assert_eq!(codes, [Some("aborted"), Some("aborted")]);
+}

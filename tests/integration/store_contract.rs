@@ -84,3 +84,17 @@ async fn a_session_that_does_not_end_is_not_read_for_ever() {
         "{error:?}"
     );
 }
+
+#[tokio::test]
+async fn pages_that_do_not_end_are_found_by_the_check_of_stores() {
+    for (fault, words) in [
+        (Fault::SameRecords, "a page begins after the last record"),
+        (Fault::SameSessions, "a page begins after the last session"),
+    ] {
+        let store = Faulty::new(&MemoryStore::new(), fault, usize::MAX, 0);
+        let checked = tokio::spawn(async move { agent::testing::assert_store(&store, "test").await }).await;
+        let panic = checked.unwrap_err().into_panic();
+        let text = panic.downcast_ref::<String>().unwrap();
+        assert!(text.contains(words), "{text}");
+    }
+}

@@ -88,8 +88,11 @@ async fn sweep(fault: Fault, times: usize) {
                     Fault::Slow(_)
                     | Fault::OtherRecord
                     | Fault::StartsAgain
+                    | Fault::SameRecords
+                    | Fault::SameSessions
                     | Fault::LowNumber
-                    | Fault::ManyMessages => false,
+                    | Fault::ManyMessages
+                    | Fault::SlowWhenDone(_) => false,
                 };
                 assert!(is_it, "{what}: {error}");
             }
@@ -236,6 +239,14 @@ async fn what_is_no_database_is_refused() {
         let error = SqlStore::connect(url).await.unwrap_err();
         assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_answers_is_not_waited_for() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("postgres://ann:hunter2@{}/x", server.local_addr().unwrap());
+    let error = SqlStore::connect(&url).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Timeout, "{error}");
 }
 
 #[tokio::test]

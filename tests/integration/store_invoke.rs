@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use agent::message::ToolCall;
+use agent::model::reply;
 use agent::store::{
     InvocationQuery, InvocationRecord, InvocationStatus, MemoryStore, SqlStore, Store, StoreErrorKind,
 };
 use agent::{
-    CancelToken, Registry, ToolContext, ToolOutcome, json, run::InvokeError, tool, tool::Source, tools,
+    Assistant, CancelToken, Registry, ScriptedModel, ToolContext, ToolError, ToolOutcome, json,
+    run::InvokeError, tool, tool::Source, tools,
 };
 
 use crate::store_support::{Fault, Faulty, Folder};
@@ -28,6 +30,14 @@ impl Runs {
 fn book(nights: u32, runs: &Runs, cx: &ToolContext) -> Result<String, String> {
     runs.0.fetch_add(1, Ordering::SeqCst);
     if nights == 13 { Err("full".to_owned()) } else { Ok(format!("{nights} at {}", cx.idempotency_key())) }
+}
+
+/// Books, but not at once.
+#[tool]
+async fn book_slowly(runs: &Runs) -> &'static str {
+    runs.0.fetch_add(1, Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_millis(60)).await;
+    "booked"
 }
 
 /// Reads.
@@ -68,8 +78,21 @@ async fn twice(registry: &Registry, store: &MemoryStore, cx: &ToolContext) -> St
     registry.invoke(&call, cx, store.clone()).await.unwrap().key.to_string()
 }
 
+/// Asks a person.
+#[tool(asks)]
+async fn ask(cx: &ToolContext) -> Result<String, ToolError> {
+    Ok(cx.ask("Which?").await?)
+}
+
+/// Asks by another tool.
+#[tool]
+async fn relay(registry: &Registry, store: &MemoryStore, cx: &ToolContext) -> String {
+    let record = registry.invoke(&call("ask", "{}"), cx, store.clone()).await.unwrap();
+    format!("{:?}", (record.status, record.error_code()))
+}
+
 fn registry(runs: &Arc<Runs>) -> Registry {
-    Registry::new(tools![book, read, pay, crash, wait, later])
+    Registry::new(tools![book, book_slowly, read, pay, crash, wait, later])
         .unwrap()
         .with_shared_state(runs.clone())
         .unwrap()
@@ -182,10 +205,13 @@ async fn a_call_that_died_runs_again_only_if_it_may() {
     for (tool, args, ran) in [("read", "{}", 1), ("book", r#"{"nights": 2}"#, 0)] {
         let (runs, store) = (Arc::<Runs>::default(), MemoryStore::new());
         // The record of a process that died: its end was never stored.
-        let broken = Faulty::new(&store, Fault::Fails(StoreErrorKind::Other), 1, 9);
+        let broken = Faulty::new(&store, Fault::Fails(StoreErrorKind::Other), 2, 9);
         let first = registry(&Arc::default()).invoke(&call(tool, args), &keyed("k"), broken).await;
         assert!(matches!(first, Err(InvokeError::Store { record: Some(_), .. })), "{first:?}");
         assert_eq!(stored(&store).await[0].status, InvocationStatus::Pending);
+        // Another call with its key uses none of its attempts.
+        let other = registry(&runs).invoke(&call("crash", "{}"), &keyed("k"), store.clone()).await;
+        assert!(matches!(other, Err(InvokeError::KeyInUse { .. })), "{other:?}");
         let record = registry(&runs).invoke(&call(tool, args), &keyed("k"), store.clone()).await.unwrap();
         assert_eq!((runs.count(), record.attempt), (ran, 2), "{tool}");
         match ran {
@@ -252,4 +278,57 @@ async fn a_call_within_a_call_has_a_key_of_its_own() {
     let record = outer.invoke(&call("twice", "{}"), &keyed("order-7"), store.clone()).await.unwrap();
     assert_eq!(record.result().unwrap().text_content(), "order-7/1/tool/0/inner/1/tool/0");
     assert_eq!(stored(&store).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_call_waits_for_the_running_call_with_its_key() {
+    for pause in [0, 20] {
+        let (runs, store) = (Arc::<Runs>::default(), MemoryStore::new());
+        let (registry, call) = (registry(&runs), call("book_slowly", "{}"));
+        let cx = keyed("order-8");
+        let later = async {
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            registry.invoke(&call, &cx, store.clone()).await.unwrap()
+        };
+        let (first, second) = tokio::join!(registry.invoke(&call, &cx, store.clone()), later);
+        let first = first.unwrap();
+        assert_eq!(first.result().unwrap().text_content(), "booked");
+        assert_eq!((runs.count(), second), (1, first));
+    }
+    // A call that is cancelled while it waits does not stop the call that runs.
+    let (runs, store, token) = (Arc::<Runs>::default(), MemoryStore::new(), CancelToken::new());
+    let (registry, call, cx) = (registry(&runs), call("book_slowly", "{}"), keyed("order-8"));
+    let cancelled = async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        token.cancel("too late");
+        let cx = cx.clone().with_cancel(token.clone());
+        registry.invoke(&call, &cx, store.clone()).await.unwrap()
+    };
+    let (first, second) = tokio::join!(registry.invoke(&call, &cx, store.clone()), cancelled);
+    assert_eq!((second.status, second.attempt), (InvocationStatus::Pending, 1));
+    assert_eq!(first.unwrap().status, InvocationStatus::Completed);
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_while_the_store_works_has_its_own_end() {
+    let registry = registry(&Arc::default());
+    for (tool, at, handle, code) in [("read", 0, None, Some("aborted")), ("later", 1, Some("h-1"), None)] {
+        let store = MemoryStore::new();
+        let slow = Faulty::new(&store, Fault::SlowWhenDone(Duration::from_millis(100)), at, 1);
+        let (call, cx) = (call(tool, "{}"), ToolContext::new());
+        let dropped = tokio::time::timeout(Duration::from_millis(30), registry.invoke(&call, &cx, slow));
+        assert!(dropped.await.is_err());
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let record = &stored(&store).await[0];
+        assert_eq!((record.handle.as_deref(), record.error_code()), (handle, code), "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn a_question_of_a_call_within_a_run_does_not_wait() {
+    let model = ScriptedModel::new([reply().tool_call("relay", "{}"), reply().text("Well.")]);
+    let assistant = Assistant::builder(model).tools(tools![relay]);
+    let assistant = assistant.state(Registry::new(tools![ask]).unwrap()).state(MemoryStore::new());
+    let output = assistant.build().unwrap().prompt("Go").await.unwrap();
+    assert_eq!(output.messages[2].text(), r#"(Failed, Some("cannot_ask"))"#);
 }

@@ -213,6 +213,8 @@ async fn two_on_one_session_do_not_mix() {
     let error = second.prompt("two").await.unwrap_err();
     assert!(error.as_store_error().is_some_and(agent::store::StoreError::is_conflict), "{error}");
     assert_eq!(error.code(), "store");
+    let then = "; open the session again with `session`, and send the prompt again";
+    assert!(error.to_string().ends_with(then), "{error}");
     let error = second.prompt("three").await.unwrap_err();
     assert!(error.as_store_error().is_some(), "it has to be opened again: {error}");
     first.prompt("four").await.unwrap();
@@ -518,4 +520,29 @@ async fn a_dropped_prompt_leaves_no_pending_record() {
         Assistant::builder(ScriptedModel::new(["x"])).store(store.clone()).session("s").await.unwrap();
     assert_eq!(outline(&again), outline(&assistant));
     assert!(matches!(again.continue_run().await, Err(RunError::LastMessageIsAssistant)));
+}
+
+#[test]
+fn a_prompt_that_is_dropped_outside_of_a_runtime_leaves_no_pending_record() {
+    /// Never ends.
+    #[tool(effect = "pure")]
+    async fn wait() {
+        std::future::pending::<()>().await;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let store = MemoryStore::new();
+    let model = ScriptedModel::new([reply().tool_call("wait", "{}"), reply().text("Well.")]);
+    let assistant = Assistant::builder(model).tools(tools![wait]).store(store.clone()).build().unwrap();
+    let mut prompt = assistant.prompt("go").into_future();
+    runtime.block_on(async {
+        while records(&store).await.is_empty() {
+            let waited = tokio::time::timeout(Duration::from_millis(5), &mut prompt).await;
+            assert!(waited.is_err(), "it never ends");
+        }
+    });
+    drop(prompt);
+    runtime.block_on(async {
+        assistant.prompt("still there?").await.unwrap();
+        assert_eq!(records(&store).await[0].error_code(), Some("aborted"));
+    });
 }

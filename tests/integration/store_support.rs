@@ -71,10 +71,16 @@ pub(crate) enum Fault {
     HangsAndPanics,
     /// It takes its time.
     Slow(Duration),
+    /// It takes its time to say that it did it.
+    SlowWhenDone(Duration),
     /// It returns the record of another call.
     OtherRecord,
     /// It loads a session from its beginning, whatever was read before.
     StartsAgain,
+    /// It lists the first page of records, whatever was listed before.
+    SameRecords,
+    /// It lists the first page of sessions, whatever was listed before.
+    SameSessions,
     /// Returns a number below that of the entries it appended.
     LowNumber,
     /// Returns more messages of its inbox than were requested.
@@ -154,9 +160,17 @@ impl Faulty {
                     tokio::time::sleep(pause).await;
                     done.await
                 }
-                Fault::OtherRecord | Fault::StartsAgain | Fault::LowNumber | Fault::ManyMessages => {
-                    done.await
+                Fault::SlowWhenDone(pause) => {
+                    let done = done.await;
+                    tokio::time::sleep(pause).await;
+                    done
                 }
+                Fault::OtherRecord
+                | Fault::StartsAgain
+                | Fault::SameRecords
+                | Fault::SameSessions
+                | Fault::LowNumber
+                | Fault::ManyMessages => done.await,
             }
         })
     }
@@ -182,7 +196,10 @@ impl Store for Faulty {
         self.ask(self.inner.get(key))
     }
 
-    fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<Vec<InvocationRecord>, StoreError>> {
+    fn list(&self, mut query: InvocationQuery) -> BoxFuture<'_, Result<Vec<InvocationRecord>, StoreError>> {
+        if self.fault == Fault::SameRecords {
+            query.after = None;
+        }
         self.ask(self.inner.list(query))
     }
 
@@ -227,6 +244,7 @@ impl Store for Faulty {
         after: Option<&'a SessionSummary>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<SessionSummary>, StoreError>> {
+        let after = after.filter(|_| self.fault != Fault::SameSessions);
         self.ask(self.inner.list_sessions(containing, after, limit))
     }
 

@@ -29,6 +29,12 @@ fn look(what: String) -> String {
     format!("seen {what}")
 }
 
+/// Finds an account.
+#[tool(inline)]
+fn find(name: String) -> Value {
+    json!({"id": name, "accounts": [{"code": name}]})
+}
+
 /// A file that is gone in the end.
 struct File(PathBuf);
 
@@ -54,7 +60,7 @@ impl Drop for File {
 
 fn assistant(model: impl Model + 'static) -> (Assistant, EventLog) {
     let log = EventLog::new();
-    let built = Assistant::builder(model).tools(tools![look, log_in]).on_event(log.listener()).build();
+    let built = Assistant::builder(model).tools(tools![look, log_in, find]).on_event(log.listener()).build();
     (built.unwrap(), log)
 }
 
@@ -147,6 +153,17 @@ async fn values_that_stand_for_secrets_are_of_their_kind() {
     assert_eq!((&args["user"], &args["password"]), (&json!("ann"), &json!("[secret]")));
     assert!((1000..=9999).contains(&args["pin"].as_u64().unwrap()), "{args}");
     assert!(text.contains("Sign ann in with [secret] and pin [secret]."), "{text}");
+}
+
+#[tokio::test]
+async fn keys_of_messages_hide_no_secrets_in_arguments_and_results() {
+    let call = json!({"user": "ann", "password": PASSWORD}).to_string();
+    let model = ScriptedModel::new([
+        reply().tool_call("log_in", call),
+        reply().tool_call("find", json!({"name": PASSWORD}).to_string()),
+        reply().text("Done."),
+    ]);
+    recorded_and_played("keys", "Sign ann in.", model).await;
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! Tools with checks of their authors, under the proofs and the models for tests.
 
+use agent::args::{Base64, HumanDuration, Violations};
 use agent::testing::{SchemaModel, assert_agrees};
-use agent::{Assistant, ToolArgs, ToolSet, args::Violations, tool, tools};
+use agent::{Assistant, ToolArgs, ToolSet, tool, tools};
 
 /// A flight.
 #[derive(ToolArgs)]
@@ -129,4 +130,56 @@ async fn a_body_that_asks_for_a_better_call_refuses_no_arguments() {
     let right: Vec<_> = calls.iter().filter(|call| call.kind().to_string() == "right").collect();
     assert!(right.iter().any(|call| call.code.as_deref() == Some("retries_exhausted")), "{right:?}");
     assert!(!right.iter().any(|call| call.is_refused()), "{right:?}");
+}
+
+/// A code, which has no spaces.
+#[derive(ToolArgs)]
+#[arg(validate = has_no_space)]
+struct Code(String);
+
+fn has_no_space(code: &Code) -> Result<(), &'static str> {
+    if code.0.contains(' ') { Err("a code has no spaces") } else { Ok(()) }
+}
+
+/// Opens a door.
+#[tool(inline)]
+fn open(code: Code) -> usize {
+    code.0.len()
+}
+
+/// Pings a host.
+#[tool(inline)]
+fn ping(host: Lies, wait: Option<HumanDuration>, data: Option<Base64>) -> bool {
+    let _ = host;
+    wait.is_some() || data.is_some()
+}
+
+/// Reads a long text.
+#[tool(inline)]
+fn read(#[arg(length(6000..))] text: String) -> usize {
+    text.len()
+}
+
+fn panic_of(model: &SchemaModel) -> String {
+    let end = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| model.assert_safe())).unwrap_err();
+    end.downcast_ref::<String>().cloned().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn only_checks_of_the_application_may_refuse() {
+    let model = tried(tools![open]).await;
+    model.assert_safe();
+    assert!(model.to_string().contains("a code has no spaces"), "{model}");
+    let model = tried(tools![ping]).await;
+    let text = panic_of(&model);
+    assert!(text.contains("`ping`, right: arguments that fit the schema were refused"), "{text}");
+}
+
+#[tokio::test]
+async fn a_tool_that_could_not_be_tried_is_reported() {
+    let words = "- `read`: no call that fits its schema could be generated, so it was not tried";
+    for tools in [tools![read], tools![read, open]] {
+        let text = panic_of(&tried(tools).await);
+        assert!(text.contains(words), "{text}");
+    }
 }

@@ -338,7 +338,8 @@ async fn errors_are_recorded_too_and_texts_can_be_made_the_same() {
     let failing = ScriptedModel::new([ModelError::new(ModelErrorKind::RateLimit, "slow down")
         .with_status(429)
         .with_code("rate_limit_error")
-        .with_retry_after(Duration::from_millis(1_500))]);
+        .with_retry_after(Duration::from_millis(1_500))
+        .with_retryable(false)]);
     let no_digits = |text: &str| {
         text.chars().map(|char| if char.is_ascii_digit() { '0' } else { char }).collect::<String>()
     };
@@ -357,6 +358,44 @@ async fn errors_are_recorded_too_and_texts_can_be_made_the_same() {
             Some(Duration::from_millis(1_500))
         )
     );
+    assert!(!error.is_retryable());
+}
+
+#[tokio::test]
+async fn an_error_is_kept_if_the_file_cannot_be_written() {
+    let folder = Folder::new("unwritten");
+    // A file cannot replace a folder.
+    let path = folder.file("folder");
+    std::fs::create_dir(&path).expect("a folder");
+    let failing = ScriptedModel::new([ModelError::new(ModelErrorKind::RateLimit, "slow down")]);
+    let recording = Cassette::record(&path, failing);
+    let error = recording.call(&StepCx::new(), &ModelRequest::default()).await.expect_err("it fails");
+    assert!(error.message().starts_with("the cassette could not be written: "), "{error}");
+    let source = std::error::Error::source(&error).expect("the error of the model");
+    assert_eq!(source.to_string(), "rate limit: slow down");
+}
+
+#[tokio::test]
+async fn every_setting_is_compared_and_older_files_are_played() {
+    let folder = Folder::new("settings");
+    let path = folder.file("settings.json");
+    let request = |compact_at: Option<u64>| {
+        let mut request = ModelRequest::new([Message::user(r#"{"password": 4711}"#)]);
+        (request.compact_at, request.examples_in_descriptions) = (compact_at, compact_at.is_some());
+        request
+    };
+    let recording = Cassette::record(&path, ScriptedModel::new(["Hello."]));
+    recording.call(&StepCx::new(), &request(None)).await.expect("a reply");
+    let play = || Cassette::play(&path).expect("a cassette");
+    let error = play().call(&StepCx::new(), &request(Some(9))).await.expect_err("other settings").to_string();
+    assert!(error.contains("/compact_at\n") && error.contains("/examples_in_descriptions\n"), "{error}");
+
+    let text = std::fs::read_to_string(&path).expect("a file");
+    let older = text.replace(r#""cassette": 2"#, r#""cassette": 1"#).replace(r#"\"[scrubbed]\""#, "4711");
+    assert!(older.contains(r#""cassette": 1"#) && older.contains("4711"), "{older}");
+    std::fs::write(&path, older).expect("a file");
+    let played = play().call(&StepCx::new(), &request(Some(9))).await.expect("a reply");
+    assert_eq!(played.text(), "Hello.");
 }
 
 #[test]
@@ -374,11 +413,14 @@ fn a_file_that_is_no_cassette_is_told() {
         error.message().rsplit_once("cassette: ").map(|(_, reason)| reason.to_owned()).unwrap_or_default()
     };
     assert!(of("{").starts_with("EOF while parsing"));
-    assert_eq!(of(r#"{"cassette": 9}"#), "`cassette` is not 1: record it again");
+    std::fs::write(folder.file("cut.json"), "{").expect("a file");
+    let cut = Cassette::play(folder.file("cut.json")).expect_err("broken");
+    assert!(std::error::Error::source(&cut).is_some());
+    assert_eq!(of(r#"{"cassette": 9}"#), "`cassette` is not 1 to 2: record it again");
     assert_eq!(of(r#"{"cassette": 1, "exchanges": [{}]}"#), "exchange 1: no `request`");
     assert_eq!(
         of(r#"{"cassette": 1, "exchanges": [{"request": {}}]}"#),
-        "exchange 1: it has one of `reply` and `error`"
+        "exchange 1: it needs either `reply` or `error`"
     );
     assert_eq!(
         of(r#"{"cassette": 1, "exchanges": [{"request": {"tools": ["a@1"]}, "reply": {}}]}"#),

@@ -167,6 +167,21 @@ async fn arguments_are_prepared_before_every_check() {
     assert!(matches!(refused, Err(CallError::Prepare(_))));
 }
 
+#[tokio::test]
+async fn an_error_of_prepare_keeps_its_metadata_and_may_be_hidden() {
+    let outcome = async |builder: ToolBuilder| {
+        let builder = builder.prepare(|_| Err(ToolError::new("password is hunter2").with_metadata("why", 1)));
+        build(builder).call("{}", &ToolContext::new()).await.outcome
+    };
+    let shown = outcome(ToolBuilder::new("t")).await;
+    let hidden = outcome(ToolBuilder::new("t").redact_errors()).await;
+    assert!(shown.text().contains("hunter2") && !hidden.text().contains("hunter2"), "{shown:?} {hidden:?}");
+    for outcome in [shown, hidden] {
+        let why = outcome.metadata().and_then(|metadata| metadata.get("why"));
+        assert_eq!((outcome.code(), why), (Some("prepare_error"), Some(&json!(1))));
+    }
+}
+
 struct User {
     roles: Vec<&'static str>,
 }

@@ -102,13 +102,15 @@ async fn what_is_coerced_stays_coerced_and_recorded() {
 #[tokio::test]
 async fn numbers_stay_exact() {
     /// Echoes.
-    #[tool]
-    fn echo(big: u128, tenant: String) -> String {
+    #[tool(coerce = "exact")]
+    fn echo(#[arg(alias = "large")] big: u128, tenant: String) -> String {
         format!("{tenant} {big}")
     }
     let registry = registry(tools![echo].fix_argument("tenant", "a"));
-    let text = format!("{{\"big\": {}}}", u128::MAX);
-    assert_eq!(call(&registry, "echo", &text).await, format!("a {}", u128::MAX));
+    for key in ["big", "large"] {
+        let text = format!("{{\"{key}\": {}}}", u128::MAX);
+        assert_eq!(call(&registry, "echo", &text).await, format!("a {}", u128::MAX));
+    }
 }
 
 #[tokio::test]
@@ -194,7 +196,7 @@ fn what_cannot_be_is_told_with_everything_else() {
     );
     let referring = json!({
         "type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
-        "allOf": [{"$ref": "#/$defs/both"}], "$defs": {"both": {"$ref": "#/$defs/one"}, "one": {"required": ["a"]}}
+        "allOf": [{"$ref": "#/$defs/b%6Fth"}], "$defs": {"both": {"$ref": "#/$defs/one"}, "one": {"required": ["a"]}}
     });
     let tool = Tool::new("c", "Has a reference.", referring, |_, _| async {}).expect("a tool");
     assert!(Registry::new(tools![{ tool.clone() }].fix_argument("a", 1)).is_err());
@@ -260,6 +262,11 @@ fn approvals_are_asked_for_where_one_of_the_two_says_so() {
     assert!(needed(tools![remove].require_approval(Approval::NEVER), acme));
     let both = || tools![remove].fix_argument("tenant", "other").require_approval(big());
     assert!(!needed(both(), r#"{"id": 5}"#) && needed(both(), r#"{"id": 500}"#));
+    // A new schema hides nothing, so the rule sees what the model sends.
+    let properties = json!({"tenant": {"type": "string"}, "id": {"type": "integer"}});
+    let schema = json!({"type": "object", "properties": properties, "required": ["tenant", "id"]});
+    let shown = || both().map(|tool| tool.with_schema(schema.clone()));
+    assert!(needed(shown(), acme) && !needed(shown(), other));
 }
 
 #[tokio::test]
@@ -411,6 +418,10 @@ async fn deferred_tools_are_shown_after_they_were_found() {
     assert_eq!(shown(&messages), ["hello", "search_tools", "book_flight", "convert_currency"]);
     let nothing = call(&registry, "search_tools", r#"{"query": "zebra"}"#).await;
     assert_eq!(nothing, "No tool was found. There are: convert_currency, book_flight, plan_day.");
+    // The search sees the tools of the registry that it is called in.
+    let fewer = registry.filter(|tool| tool.name() != "book_flight");
+    let found = call(&fewer, "search_tools", r#"{"query": "flights"}"#).await;
+    assert_eq!(found, "No tool was found. There are: convert_currency, plan_day.");
     assert!(
         call(&registry, "search_tools", r#"{"query": "x", "limit": 99}"#)
             .await
@@ -436,4 +447,39 @@ fn words_find_tools_by_name_first() {
     assert_eq!(found("planning my day, and a flight")[0], "plan_day");
     assert_eq!(found("the of to"), Vec::<String>::new());
     assert_eq!(found(""), Vec::<String>::new());
+}
+
+#[test]
+fn tools_that_are_found_equally_well_keep_their_order() {
+    let tool = |name: &str, description: &str, parameter: &str| {
+        let schema = json!({"type": "object", "properties": {parameter: {"type": "string"}}});
+        Tool::new(name, description, schema, |_, _| async {}).unwrap()
+    };
+    let tools =
+        [tool("alpha", "Beta.", "gamma"), tool("delta", "Epsilon.", "zeta"), tool("eta", "Theta.", "iota")];
+    let registry = registry(tools.into_iter().collect());
+    for _ in 0..100 {
+        let found = registry.search("zeta epsilon delta gamma beta alpha", 5);
+        assert_eq!(found.iter().map(|tool| tool.name()).collect::<Vec<_>>(), ["alpha", "delta"]);
+    }
+}
+
+#[tokio::test]
+async fn nested_numbers_keep_their_digits_beside_a_coercion() {
+    let item = json!({"type": "object", "properties": {"n": {"type": "number"}, "yes": {"type": "boolean"}}});
+    let schema = json!({"type": "object", "properties": {
+        "in": {"type": "object", "properties": {"n": {"type": "number"}, "list": {"type": "array", "items": item}}},
+        "n": {"type": "number"},
+        "tenant": {"type": "string"},
+    }});
+    let echo = Tool::new("echo", "Says it again.", schema, |_: Value, _| async { "" }).expect("a tool");
+    let echo = echo.wrap(|_, arguments, _| {
+        let text = arguments.text().to_owned();
+        Box::pin(async move { ToolOutput::text(text).into() })
+    });
+    let registry = registry(tools![{ echo }].fix_argument("tenant", "acme"));
+    let n = "18446744073709551617";
+    let sent = format!(r#"{{"in": {{"n": {n}, "list": [{{"n": {n}, "yes": "true"}}]}}, "n": {n}}}"#);
+    let got = format!(r#"{{"in":{{"n":{n},"list":[{{"n":{n},"yes":true}}]}},"n":{n},"tenant":"acme"}}"#);
+    assert_eq!(call(&registry, "echo", &sent).await, got);
 }

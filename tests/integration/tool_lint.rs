@@ -325,3 +325,22 @@ fn refused_examples_are_found() {
          (refused_example)\n"
     );
 }
+
+#[test]
+fn the_values_of_lists_and_branches_are_compared() {
+    let ambiguous = |schema: agent::Value| {
+        let schema = agent::json!({"type": "object", "properties": {"which": schema}});
+        let tool =
+            agent::Tool::new("t", "Finds a street.", schema, |_: agent::Value, _| async {}).expect("a tool");
+        let mut report = Registry::new(tools![{ tool }]).expect("a registry").lint();
+        report.retain(|finding| finding.lint == Lint::AmbiguousWords);
+        report.first().map(|finding| finding.message.split(':').next().unwrap().to_owned())
+    };
+    let list = agent::json!({"type": "array", "items": {"enum": ["open", "opened"]}});
+    assert_eq!(ambiguous(list).as_deref(), Some("`open` and `opened` are nearly the same word"));
+    let optional =
+        agent::json!({"anyOf": [{"enum": ["A", "B"]}, {"type": "null"}], "description": "`B` is last."});
+    assert_eq!(ambiguous(optional).as_deref(), Some("`A` says nothing by itself"));
+    let told = agent::json!({"oneOf": [{"const": "A", "description": "First."}, {"const": "B"}]});
+    assert_eq!(ambiguous(told).as_deref(), Some("`B` says nothing by itself"));
+}

@@ -328,6 +328,19 @@ async fn the_version_of_the_ai_sdk_changes_nothing_of_ag_ui() {
 }
 
 #[tokio::test]
+async fn arguments_of_an_unknown_tool_have_no_gap() {
+    let numbers: String = (0..1540).map(|n| n.to_string()).collect();
+    let args = json!({"numbers": numbers}).to_string();
+    let model = ScriptedModel::new([reply().tool_call("nothing", &*args), reply().text("ok")]);
+    let assistant = Assistant::builder(model.with_chunk_size(1000)).tools(tools![coach]).build().unwrap();
+    let both = streams_of(&assistant, &events_of(&assistant).await);
+    let chunks = both.ai.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let sent: String =
+        chunks.filter_map(|chunk| Some(chunk["inputTextDelta"].as_str()?.to_owned())).collect();
+    assert!(args.len() > 5000 && sent.len() == 4096 && args.starts_with(&sent), "{sent}");
+}
+
+#[tokio::test]
 async fn every_row_of_the_guide_is_true() {
     let guide = include_str!("../../agent/src/guide/screens.md");
     let (_, table) = guide.split_once("# What each protocol loses").unwrap();

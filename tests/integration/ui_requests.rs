@@ -60,6 +60,11 @@ fn messages_of_users_become_prompts() {
         json!(request.extra),
         json!({"forwardedProps": {"a": 1}, "state": {"b": 2}, "somethingNew": 3})
     );
+
+    // `tools` in a form that no front end sends is a field of the application.
+    let message = json!({"role": "user", "parts": [{"type": "text", "text": "Hi"}]});
+    let body = json!({"id": "c", "message": message, "tools": ["search"]});
+    assert_eq!(json!(decode(UiProtocol::AiSdk, &body).unwrap().extra), json!({"tools": ["search"]}));
 }
 
 #[test]
@@ -80,6 +85,12 @@ fn bad_requests_are_rejected_with_a_reason() {
         (decode(UiProtocol::AiSdk, &json!({"id": "c", "messages": [], "trigger": "delete"})), 400, "invalid"),
         (ai(&json!({"role": "system", "parts": []})), 400, "role"),
         (user(&json!([])), 400, "empty"),
+        (decode(UiProtocol::AiSdk, &json!({"id": "c", "message": null, "messages": []})), 400, "empty"),
+        (
+            ag(&json!({"messages": [{"role": "user", "content": [{"type": "text", "text": ""}]}]})),
+            400,
+            "empty",
+        ),
         (user(&json!([{"text": "x"}])), 400, "invalid"),
         (user(&json!(many)), 400, "invalid"),
         (data("http://example.com/a.png"), 400, "address"),

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use agent::ScriptedModel;
-use agent::model::reply;
+use agent::message::{Content, Part, ProviderTool, ResourceLink};
+use agent::model::{ScriptedReply, reply};
 use agent::ui::{UiBody, UiOptions, UiProtocol, UiServer};
 use agent::{Assistant, ToolContext, ToolOutcome, json, tool, tools};
 use axum::http::Response;
 use serde_json::Value;
 
+use crate::trace_support::{EveryLine, hear};
 use crate::ui_readers::{AgUiReader, AiSdkReader};
 
 /// Adds two numbers.
@@ -322,6 +324,72 @@ async fn limits_and_scopes() {
 }
 
 #[tokio::test]
+async fn threads_that_cannot_be_opened_displace_no_others() {
+    let template = Assistant::builder(ScriptedModel::new(["Hi."])).build().unwrap();
+    let for_all = template.clone();
+    let ui = UiServer::new(template).single_user().max_threads(2).threads(move |_, thread| {
+        let opened = if thread == "c" { Ok(for_all.fork()) } else { Err("no such thread".into()) };
+        async move { opened }
+    });
+    all(ui.post(UiProtocol::AiSdk, &says("go")).await).await;
+    for n in 0..5 {
+        let error = ui.messages(UiProtocol::AiSdk, &format!("bad {n}")).await.unwrap_err();
+        assert_eq!(error.code(), "unavailable");
+    }
+    assert_eq!(ui.messages(UiProtocol::AiSdk, "c").await.unwrap().as_array().unwrap().len(), 2);
+    let error = ui.messages(UiProtocol::AiSdk, &"x".repeat(600)).await.unwrap_err();
+    assert_eq!(error.code(), "invalid");
+}
+
+#[tokio::test]
+async fn a_message_whose_reader_is_rejected_is_not_queued() {
+    let assistant = Assistant::builder(ScriptedModel::new([reply().hang()])).build().unwrap();
+    let shared = assistant.clone();
+    let options = UiOptions::default().steer_while_busy();
+    let ui = UiServer::new(assistant.clone()).options(options).single_user().max_readers(1);
+    let ui = ui.threads(move |_, _| {
+        let assistant = shared.clone();
+        async move { Ok(assistant) }
+    });
+    let _reader = ui.post(UiProtocol::AiSdk, &says("go")).await;
+    assert_rejected(ui.post(UiProtocol::AiSdk, &says("more")).await, 429, "too_many_readers").await;
+    assert!(assistant.queued(agent::run::Queue::Steering).is_empty());
+}
+
+#[tokio::test]
+async fn the_history_has_files_refusals_sources_and_tools_of_the_provider() {
+    let (mut asks, mut finds) = (ProviderTool::new("web_search"), ProviderTool::new("web_search"));
+    (asks.id, asks.input) = (Some("w".into()), Some(json!({"q": "tea"})));
+    (finds.id, finds.output) = (Some("w".into()), Some(json!("found")));
+    let parts = [
+        Part::refusal("I will not."),
+        Part::new(Content::ResourceLink(ResourceLink::new("https://example.com/a"))),
+        Part::new(Content::ProviderTool(Box::new(asks))),
+        Part::new(Content::ProviderTool(Box::new(finds))),
+    ];
+    let ui = server(ScriptedModel::new([parts.into_iter().fold(reply(), ScriptedReply::part)]));
+    let file = json!({"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AQID", "filename": "a.png"});
+    let sent = json!([{"type": "text", "text": "go"}, file]);
+    let body = json!({"id": "c", "messages": [{"id": "m", "role": "user", "parts": sent}]});
+    all(ui.post(UiProtocol::AiSdk, body.to_string().as_bytes()).await).await;
+
+    let ai = ui.messages(UiProtocol::AiSdk, "c").await.unwrap();
+    assert_eq!(ai[0]["parts"], sent);
+    assert_eq!(
+        ai[1]["parts"].as_array().unwrap()[2..],
+        [
+            json!({"type": "source-url", "sourceId": "1.1", "url": "https://example.com/a"}),
+            json!({"type": "dynamic-tool", "toolName": "web_search", "toolCallId": "w", "providerExecuted": true,
+                "state": "output-available", "input": {"q": "tea"}, "output": "found"}),
+        ]
+    );
+    let ag = ui.messages(UiProtocol::AgUi, "c").await.unwrap();
+    let source = json!({"type": "data", "value": "AQID", "mimeType": "image/png"});
+    let content = json!([{"type": "text", "text": "go"}, {"type": "image", "source": source}]);
+    assert_eq!((&ag[0]["content"], &ag[1]["content"]), (&content, &json!("I will not.")));
+}
+
+#[tokio::test]
 async fn a_reader_that_does_not_read_is_cut_and_the_run_ends() {
     let model = ScriptedModel::new([reply().text("word ".repeat(4000))]).with_chunk_size(5);
     let ui = server(model);
@@ -467,10 +535,15 @@ async fn a_thread_that_cannot_be_opened_and_a_run_that_fails() {
     assert_eq!(response.status(), 503);
     assert!(!all(response).await.contains("pass"));
 
+    let log = EveryLine::default();
+    let _guard = hear(log.clone());
     let error = agent::model::ModelError::new(agent::model::ModelErrorKind::RateLimit, "key sk-1");
     let ui = server(ScriptedModel::new([reply().error(error)]));
     let text = all(ui.post(UiProtocol::AgUi, &runs("go", "r1")).await).await;
     assert!(!text.contains("sk-1"), "{text}");
     let page = ag_messages(&text);
     assert!(page.error.unwrap().contains("Reference: "));
+    let log = log.text();
+    let line = log.lines().find(|line| line.contains("a run of a front end failed")).unwrap();
+    assert!(line.contains("key sk-1"), "the log has the reason: {line}");
 }

@@ -2,8 +2,10 @@
 
 use agent::model::reply;
 use agent::ui::{UiChunk, UiEncoder, UiOptions, UiProtocol, UiRequest, UiServer};
-use agent::{Assistant, Event, ScriptedModel, ToolOutcome, Value, json, tool, tools};
+use agent::{Assistant, Event, EventKind, Registry, ScriptedModel, ToolOutcome, Value, json, tool, tools};
 
+use crate::ui_encode::{encoded, events_of};
+use crate::ui_readers::AiSdkReader;
 use crate::ui_server::{ag_messages, ai_message, all, chunks, runs, says, until};
 
 /// Books a train.
@@ -100,11 +102,15 @@ async fn a_page_of_the_ai_sdk_answers_for_a_sub_agent() {
 async fn an_interrupt_of_ag_ui_resumes_a_sub_agent() {
     let assistant = assistant();
     let request = UiRequest::new("chat-1");
-    let mut encoder = UiEncoder::new(UiProtocol::AgUi, assistant.registry(), &UiOptions::default(), &request);
+    // The run has a tool of the same name, whose parameters are not those of the sub-agent's tool.
+    let registry = Registry::new(tools![count, book]).unwrap();
+    let mut encoder = UiEncoder::new(UiProtocol::AgUi, &registry, &UiOptions::default(), &request);
     let (chunks, suspended) = chunks_of(assistant.prompt("To Rome.").stream(), &mut encoder).await;
     let suspended = suspended.unwrap();
     let all = json_of(&chunks);
     let outcome = &all.last().unwrap()["outcome"];
+    let asked = &outcome["interrupts"][0]["responseSchema"]["properties"];
+    assert!(asked["approved"].is_object() && asked["editedArgs"].is_null(), "{asked}");
     let id = &outcome["interrupts"][0]["id"];
     assert_eq!(*id, *suspended.requests()[0].request_id, "{outcome}");
     assert!(outcome["interrupts"][0]["message"].as_str().unwrap().contains("Rome"), "{outcome}");
@@ -220,6 +226,22 @@ async fn pages_see_the_runs_of_sub_agents() {
         let named = |name: &str| page.custom.iter().filter(|(of, _)| of == name).count();
         assert_eq!((named("agent.run"), named("agent.run-call")), (8, 16));
     }
+}
+
+#[tokio::test]
+async fn a_run_that_is_dropped_ends_the_calls_of_its_sub_agents() {
+    let assistant = chief(2);
+    let mut events = events_of(&assistant).await;
+    let counts = |event: &Event| match &event.kind {
+        EventKind::ToolExecutionStart { call, .. } => call.name == "count",
+        _ => false,
+    };
+    events.truncate(events.iter().position(counts).unwrap() + 1);
+    let mut page = AiSdkReader::default();
+    page.read_all(&json_of(&encoded(UiProtocol::AiSdk, &assistant, &UiOptions::default(), &events)));
+    page.assert_ended();
+    let calls = parts(&page.message, "data-agent-run-call");
+    assert!(calls.len() >= 2 && calls.iter().all(|call| call["state"] == "ended"), "{calls:?}");
 }
 
 #[tokio::test]

@@ -1,15 +1,17 @@
 //! Parses `#[arg(…)]`: the options of one argument, and of a type that derives `ToolArgs`.
 
+use super::foreign::Serde;
+use super::pattern::is_pattern;
 use crate::diag::Errors;
 use crate::doc::{self, Text};
-use crate::grammar::{self, Entry, Keys, Number, Value, bare, integer_of, string_of};
+use crate::grammar::{self, Entry, Keys, Value, bare, integer_of, string_of};
 use crate::policy::Policy;
-use crate::types::{Ungroup, flat};
+use crate::types::Ungroup;
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 use syn::parse::{ParseStream, Parser};
 use syn::visit_mut::VisitMut;
-use syn::{Attribute, Expr, LitStr, Path, RangeLimits, Token, Type};
+use syn::{Attribute, Expr, Lit, LitStr, Path, RangeLimits, Token, Type, UnOp};
 
 /// The kind of item that has the `#[arg(…)]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,38 +214,6 @@ pub(crate) fn parse(attrs: &[Attribute], place: ArgItem, errors: &mut Errors) ->
     options
 }
 
-/// Returns whether `regex_syntax` can parse the text, and reports an error if not. At run time, the library first translates the text from
-/// ECMA-262, so the result may differ there.
-fn is_pattern(text: &LitStr, errors: &mut Errors) -> bool {
-    use regex_syntax::ast::ErrorKind;
-    let Err(error) = regex_syntax::parse(&text.value()) else { return true };
-    let (unsupported, reason) = match error {
-        regex_syntax::Error::Parse(error) => {
-            let unsupported = match error.kind() {
-                ErrorKind::UnsupportedLookAround => {
-                    Some("look-around (`(?=…)`, `(?!…)`, `(?<=…)`, `(?<!…)`)")
-                }
-                ErrorKind::UnsupportedBackreference => Some("references to groups (`\\1`)"),
-                _ => None,
-            };
-            (unsupported, error.kind().to_string())
-        }
-        regex_syntax::Error::Translate(error) => (None, error.kind().to_string()),
-        other => (None, other.to_string()),
-    };
-    match unsupported {
-        Some(what) => errors.at(
-            text,
-            format!(
-                "this regular expression uses {what}, which cannot be matched in linear time and is not supported: write \
-                 it without, or check the value with `validate = function`"
-            ),
-        ),
-        None => errors.at(text, format!("this is not a regular expression: {reason}")),
-    }
-    false
-}
-
 /// Reports options that contradict each other.
 fn check(options: &ArgOptions, errors: &mut Errors) {
     if let (Some(_), Some(flatten)) = (options.nested, options.flatten) {
@@ -293,12 +263,24 @@ fn check_default(options: &ArgOptions, value: &Expr, errors: &mut Errors) {
 }
 
 fn number_of(value: &Expr) -> Option<f64> {
-    let digits = flat(value.to_token_stream()).to_string();
-    let digits: String = digits.chars().filter(|letter| !matches!(letter, ' ' | '_')).collect();
-    digits.parse().ok().filter(|number: &f64| number.is_finite())
+    let number: f64 = match bare(value) {
+        Expr::Lit(literal) => match &literal.lit {
+            Lit::Int(number) => number.base10_parse().ok()?,
+            Lit::Float(number) => number.base10_parse().ok()?,
+            _ => return None,
+        },
+        Expr::Unary(negated) if matches!(negated.op, UnOp::Neg(_)) => -number_of(&negated.expr)?,
+        _ => return None,
+    };
+    Some(number).filter(|number| number.is_finite())
 }
 
 impl ArgOptions {
+    /// Returns whether a field with these options and serde's attributes is not read.
+    pub(super) fn is_skipped(&self, serde: &Serde) -> bool {
+        self.skip.is_some() || serde.has("skip") || serde.has("skip_deserializing")
+    }
+
     /// Returns whether there is an option that has no effect on a skipped field.
     fn is_constrained(&self) -> bool {
         let ends =
@@ -310,6 +292,7 @@ impl ArgOptions {
             || self.flatten.is_some()
             || self.with.is_some()
             || self.secret
+            || self.coerce.is_some()
             || !self.aliases.is_empty()
             || !self.examples.is_empty()
             || !self.extend.is_empty()
@@ -422,14 +405,10 @@ fn bounds(entry: &Entry, example: &str, errors: &mut Errors) -> Option<(Option<E
 }
 
 fn multiple_of(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
-    if let Value::Equals(expr) = &entry.value {
-        match Number::of(expr) {
-            Some(Number::Whole(whole)) if whole > 0 => return Some(expr.clone()),
-            Some(Number::Fraction) if !flat(expr.to_token_stream()).to_string().starts_with('-') => {
-                return Some(expr.clone());
-            }
-            _ => {}
-        }
+    if let Value::Equals(expr) = &entry.value
+        && number_of(expr).is_some_and(|number| number > 0.0)
+    {
+        return Some(expr.clone());
     }
     errors.at(&entry.key, "write a number above zero: `multiple_of = 5`");
     None

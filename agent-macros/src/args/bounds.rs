@@ -22,8 +22,8 @@ pub(super) fn of(input: &DeriveInput, private: &Private) -> Bounds {
     }
     let serde = Serde::of(&input.attrs);
     let (name, (_, type_generics, _)) = (&input.ident, input.generics.split_for_impl());
-    // With `#[serde(default)]` on a type, serde and schemars need its `Default`.
-    let fill = serde.has("default").then(|| quote!(#name #type_generics: #private::Default,));
+    // With a bare `#[serde(default)]` on a type, serde and schemars need its `Default`.
+    let fill = serde.bare_default().then(|| quote!(#name #type_generics: #private::Default,));
     let deserialize = serde
         .deserialize_bound()
         .unwrap_or_else(|| quote!(#(#parameters: #private::serde::Deserialize<'de>,)* #fill));

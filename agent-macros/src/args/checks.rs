@@ -127,17 +127,21 @@ impl Step {
 }
 
 fn add_fields(fields: &Fields, variant: Option<&Ident>, before: &[Step], found: &mut Vec<Field>) {
+    let mut sent = 0_usize;
     for (n, field) in fields.iter().enumerate() {
         let mut quiet = Errors::default();
-        let checks = parse(&field.attrs, ArgItem::Field, &mut quiet).checks;
+        let options = parse(&field.attrs, ArgItem::Field, &mut quiet);
         drop(quiet.finish());
-        if checks.is_empty() {
+        let is_skipped = options.is_skipped(&Serde::of(&field.attrs));
+        let index = sent;
+        sent += usize::from(!is_skipped);
+        if options.checks.is_empty() {
             continue;
         }
         let own = match &field.ident {
             Some(ident) => Some(ident.unraw().to_string()),
-            // A newtype is written as its field in JSON, so the field adds no step to the path.
-            None => (fields.len() > 1).then(|| n.to_string()),
+            // A newtype is written as its field in JSON, so the field adds no step to the path. A skipped field has no place in JSON.
+            None => (fields.len() > 1 && !is_skipped).then(|| index.to_string()),
         };
         let before = before.iter().map(|step| match step {
             Step::Name(name) => Step::Name(name.clone()),
@@ -145,7 +149,7 @@ fn add_fields(fields: &Fields, variant: Option<&Ident>, before: &[Step], found: 
         });
         let member = field.ident.clone().map_or_else(|| Member::from(n), Member::Named);
         let steps = before.chain(own.map(Step::Name)).collect();
-        let checks = checks.iter().map(ToTokens::to_token_stream).collect();
+        let checks = options.checks.iter().map(ToTokens::to_token_stream).collect();
         found.push(Field { variant: variant.cloned(), member, steps, checks, cfgs: Vec::new() });
     }
 }

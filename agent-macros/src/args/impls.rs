@@ -2,6 +2,7 @@
 
 use super::checks::{Checks, implementation};
 use super::field::described_as;
+use super::foreign::Serde;
 use super::{bounds, is_object, mirror};
 use crate::path::{Private, hidden};
 use proc_macro2::{Ident, Span, TokenStream};
@@ -27,7 +28,8 @@ pub(super) fn args(
     let name = &input.ident;
     let (impl_generics, type_generics, clause) = input.generics.split_for_impl();
     let object = is_object(input, private);
-    let json = (mirror::is_unit_enum(&input.data) && !own_serde && !failed).then(|| {
+    let shows_default = mirror::shows_default(&input.data, &Serde::of(&input.attrs));
+    let json = (shows_default && !own_serde && !failed).then(|| {
         quote! {
             fn __json(&self) -> #private::Option<#private::serde_json::Value> {
                 #[allow(unused_imports)]

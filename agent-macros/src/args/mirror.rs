@@ -98,8 +98,7 @@ pub(crate) fn make(
     if unit_enum && kind == Kind::Args && words.in_order && !words.has_other {
         input.attrs.push(parse_quote!(#[schemars(transform = #private::closed_set)]));
     }
-    // An argument enum without fields needs `Serialize` so that its schema can show a default value.
-    if kind == Kind::Output || (unit_enum && kind == Kind::Args) {
+    if kind == Kind::Output || (kind == Kind::Args && shows_default(&input.data, &serde)) {
         derives.push(quote!(#private::serde::Serialize));
     }
     let remote = original.to_string();
@@ -250,8 +249,7 @@ fn fields(
         let mut quiet = Errors::default(); // the fields are parsed again below, where errors are reported
         for field in &*fields {
             let (options, serde) = (parse(&field.attrs, ArgItem::Field, &mut quiet), Serde::of(&field.attrs));
-            let is_skipped = options.skip.is_some() || serde.has("skip") || serde.has("skip_deserializing");
-            let Some(ident) = field.ident.as_ref().filter(|_| !is_skipped) else { continue };
+            let Some(ident) = field.ident.as_ref().filter(|_| !options.is_skipped(&serde)) else { continue };
             let by_rule = |name: &str| case.map_or_else(|| name.to_owned(), |case| case.of_field(name));
             let own = (options.rename.as_ref(), &options.aliases[..]);
             let mut name = Named::new(ident, &field.attrs, own, by_rule);
@@ -313,7 +311,13 @@ pub(super) fn is_described(input: &DeriveInput) -> bool {
     bounds::stand_alone(input) && !Serde::of(&input.attrs).has("into")
 }
 
-pub(super) fn is_unit_enum(data: &Data) -> bool {
+/// Returns whether the derive writes a default value of an argument's type for its schema: of an enum without fields. With only one of
+/// serde's `from` and `into`, a value is written otherwise than it is read.
+pub(super) fn shows_default(data: &Data, serde: &Serde) -> bool {
+    is_unit_enum(data) && serde.source().is_some() == serde.target().is_some()
+}
+
+fn is_unit_enum(data: &Data) -> bool {
     matches!(data, Data::Enum(data)
         if !data.variants.is_empty() && data.variants.iter().all(|variant| variant.fields.is_empty()))
 }

@@ -10,6 +10,7 @@ mod impls;
 mod limits;
 pub(crate) mod mirror;
 mod names;
+mod pattern;
 #[cfg(test)]
 mod tests;
 

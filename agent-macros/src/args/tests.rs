@@ -1,5 +1,6 @@
 use super::*;
-use syn::parse_quote;
+use proc_macro2::Span;
+use syn::{LitStr, parse_quote};
 
 fn expanded(input: &DeriveInput, kind: Kind) -> (String, usize) {
     let text = derive(input, kind).to_string();
@@ -71,4 +72,20 @@ fn an_output_is_written_and_described_but_never_read() {
     assert!(text.contains("Serialize for S") && text.contains(r#"rename = "b""#), "{text}");
     assert!(!text.contains("Deserialize") && !text.contains("JsonSchema for S"), "{text}");
     assert!(text.contains("ResultSchema for S"), "{text}");
+}
+
+#[test]
+fn patterns_are_read_as_ecma_262_writes_them() {
+    let mistakes = |text: &str| {
+        let mut errors = Errors::default();
+        pattern::is_pattern(&LitStr::new(text, Span::call_site()), &mut errors);
+        errors.messages()
+    };
+    let own = ["^[[]", "[^]", r"^[\w-.]+$", r"\cJ\0", "[](]b)", r"[\](]", r"\u{1F600}{2}", r"\/[(?=]"];
+    for text in own {
+        assert!(mistakes(text).is_empty(), "{text}");
+    }
+    for text in ["[a-", r"[a\]", "(a", "a)", "*", "a\\", "(?=a)", r"(a)\1", r"[]](?!\d)"] {
+        assert_eq!(mistakes(text).len(), 1, "{text}");
+    }
 }

@@ -1,36 +1,41 @@
 //! Replaces links by their texts if only rustdoc can resolve them, because a model cannot follow such links.
 //! Links to the web stay.
 
-use super::CodeBlock;
+use super::{CodeBlock, Line};
 use std::collections::HashMap;
 
+/// The targets of link references by name.
+pub(super) type References = HashMap<String, String>;
+
+/// Returns the definitions in the whole docs, because a link and its definition may be in different parts.
+pub(super) fn references(lines: &[Line]) -> References {
+    let mut block = CodeBlock::default();
+    let known = lines.iter().filter_map(|line| match line {
+        Line::Known(line) => Some(line.as_str()),
+        Line::Constant(_) => None,
+    });
+    known.filter(|line| !block.holds(line)).filter_map(definition).collect()
+}
+
 /// Replaces links to items by their texts, writes the targets of web links inline, and removes the definitions of link references.
-pub(super) fn flattened(lines: &[String]) -> Vec<String> {
-    let (mut references, mut kept, mut block) = (HashMap::new(), Vec::new(), CodeBlock::default());
-    for line in lines {
-        let is_code = block.holds(line);
-        match definition(line).filter(|_| !is_code) {
-            Some((name, target)) => drop(references.insert(name, target)),
-            None => kept.push(line.clone()),
-        }
-    }
+pub(super) fn flattened(lines: &[String], references: &References) -> Vec<String> {
     // The text of a link may extend over several lines, so links are searched in whole paragraphs.
     let mut out: Vec<String> = Vec::new();
     let mut paragraph: Vec<String> = Vec::new();
     let close = |paragraph: &mut Vec<String>, out: &mut Vec<String>| {
-        let text = inline(&paragraph.join("\n"), &references);
+        let text = inline(&paragraph.join("\n"), references);
         if !paragraph.is_empty() {
             out.extend(text.split('\n').map(str::to_owned));
         }
         paragraph.clear();
     };
-    block = CodeBlock::default();
-    for line in kept {
-        if block.holds(&line) || line.trim().is_empty() {
+    let mut block = CodeBlock::default();
+    for line in lines {
+        if block.holds(line) || line.trim().is_empty() {
             close(&mut paragraph, &mut out);
-            out.push(line);
-        } else {
-            paragraph.push(line);
+            out.push(line.clone());
+        } else if definition(line).is_none() {
+            paragraph.push(line.clone());
         }
     }
     close(&mut paragraph, &mut out);
@@ -49,7 +54,7 @@ fn definition(line: &str) -> Option<(String, String)> {
         .then(|| (name.to_lowercase(), target.to_owned()))
 }
 
-fn inline(text: &str, references: &HashMap<String, String>) -> String {
+fn inline(text: &str, references: &References) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(['\\', '`', '[']) {
@@ -91,7 +96,7 @@ fn code_span(text: &str) -> usize {
 }
 
 /// Parses a link at the start of `text`. Returns the replacement of the link, and its length in `text`.
-fn link(text: &str, references: &HashMap<String, String>) -> Option<(String, usize)> {
+fn link(text: &str, references: &References) -> Option<(String, usize)> {
     let label_end = closing(text, '[', ']')?;
     let label = &text[1..label_end];
     let after = &text[label_end + 1..];

@@ -41,6 +41,7 @@ fn block_comments_with_and_without_stars() {
 fn doc_attributes_mix_with_comments() {
     assert_eq!(of("/// One\n#[doc = \" two.\"]\n#[doc(hidden)]\n/// Three."), "One two. Three.");
     assert_eq!(of("#[doc = \"One\\ntwo.\\n\\nThree.\"]"), "One two.\nThree.");
+    assert_eq!(of("#[doc = \"Modes:\\n* fast\\n* good\"]"), "Modes:\n* fast\n* good");
 }
 
 #[test]
@@ -86,6 +87,21 @@ fn a_code_block_ends_at_its_own_mark() {
         of("/// A [reading](crate::R).\n/// ~~~\n/// [Reading](x)"),
         "A reading.\n~~~\n[Reading](x)",
         "an unclosed block"
+    );
+    assert_eq!(
+        of("/// ```\n/// ```rust\n/// [Reading]\n/// ```\n/// ```a``` is\n/// the [Reading]."),
+        "```\n```rust\n[Reading]\n```\n```a``` is the Reading.",
+        "a fence has no text after it at the end, and no backtick at the beginning"
+    );
+}
+
+#[test]
+fn indented_code_is_code_but_in_a_list() {
+    assert_eq!(
+        of(
+            "/// Like [Reading]:\n///\n///     # Examples\n///     table[name](arg)\n///\n///     [Reading]\n///\n/// 1. A\n///\n///     [reading](crate::R).\n///\n/// Done."
+        ),
+        "Like Reading:\n    # Examples\n    table[name](arg)\n    [Reading]\n1. A\n    reading.\nDone."
     );
 }
 
@@ -177,6 +193,16 @@ fn as_much_as_is_asked_for() {
         Some("Reads it.\nAt once.\n# Errors\nWhen not.")
     );
     assert_eq!(known(told(docs, Doc::Nothing).description), None);
+}
+
+#[test]
+fn a_link_finds_its_target_in_every_part_of_the_docs() {
+    let docs = "/// A [page][p] and a [reading][r].\n///\n/// # Arguments\n/// * `a` - On the [page][p].\n///\n/// [r]: crate::R\n/// # Errors\n/// Never.\n///\n/// [p]: https://a.b";
+    for doc in [Doc::ForModels, Doc::Summary] {
+        let docs = told(docs, doc);
+        assert_eq!(known(docs.description).as_deref(), Some("A [page](https://a.b) and a reading."));
+        assert_eq!(docs.arguments, [("a".to_owned(), "On the [page](https://a.b).".to_owned())]);
+    }
 }
 
 #[test]

@@ -110,7 +110,8 @@ impl Number {
 }
 
 pub(crate) fn integer_of(expr: &impl ToTokens) -> Option<i128> {
-    let text: String =
-        flat(expr.to_token_stream()).to_string().chars().filter(|c| !matches!(c, ' ' | '_')).collect();
-    text.parse().ok()
+    match Number::of(&syn::parse2(expr.to_token_stream()).ok()?)? {
+        Number::Whole(whole) => Some(whole),
+        Number::Fraction | Number::Constant => None,
+    }
 }

@@ -101,9 +101,11 @@ fn helper_attributes_need_parentheses_and_content() {
 }
 
 #[test]
-fn integers_are_read_with_sign_and_separators() {
+fn integers_are_read_as_rust_writes_them() {
     assert_eq!(integer_of(&quote!(1_000)), Some(1000));
     assert_eq!(integer_of(&quote!(-5)), Some(-5));
+    assert_eq!(integer_of(&quote!(0x1_0)), Some(16));
+    assert_eq!(integer_of(&quote!(-0b11i8)), Some(-3));
     assert_eq!(integer_of(&quote!(MAX)), None);
     assert_eq!(integer_of(&quote!(1.5)), None);
 }

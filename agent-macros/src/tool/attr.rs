@@ -84,12 +84,15 @@ const ON_ARGUMENTS: (&[&str], &str) = (
 
 const SET: &str = "it is for a further impl block of one type, whose tools it names";
 
+const NO_TYPE: (&[&str], &str) =
+    (&["type"], "a method has no type of its own, its tool belongs to the value of the impl block");
+
 const ELSEWHERE_FUNCTION: &[(&[&str], &str)] = &[ON_ARGUMENTS, (&["set"], SET)];
 const ELSEWHERE_METHOD: &[(&[&str], &str)] = &[
     ON_ARGUMENTS,
     (&["crate"], "write it in the `#[tool(…)]` of the impl block"),
     (&["set"], "it names all tools of a block, write it in the `#[tool(…)]` of the impl block"),
-    (&["type"], "a method has no type of its own, its tool belongs to the value of the impl block"),
+    NO_TYPE,
 ];
 const ELSEWHERE_TYPE: &[(&[&str], &str)] = &[
     ON_ARGUMENTS,
@@ -109,8 +112,8 @@ macro_rules! keys_at {
 }
 
 pub(super) fn keys(place: ToolItem) -> Keys {
-    static ELSEWHERE_BLOCK: LazyLock<[(&[&str], &str); 2]> =
-        LazyLock::new(|| [ON_ARGUMENTS, (keys_at!(ToolItem::Function), ON_METHODS)]);
+    static ELSEWHERE_BLOCK: LazyLock<[(&[&str], &str); 3]> =
+        LazyLock::new(|| [ON_ARGUMENTS, NO_TYPE, (keys_at!(ToolItem::Method), ON_METHODS)]);
     let (known, elsewhere): (&'static [&'static str], &'static [_]) = match place {
         ToolItem::Function => (keys_at!(ToolItem::Function), ELSEWHERE_FUNCTION),
         ToolItem::Method => (keys_at!(ToolItem::Method), ELSEWHERE_METHOD),
@@ -122,18 +125,19 @@ pub(super) fn keys(place: ToolItem) -> Keys {
 
 pub(crate) fn parse(tokens: TokenStream, place: ToolItem, errors: &mut Errors) -> Options {
     let mut options = Options::default();
+    let before = errors.len();
     for entry in grammar::options(tokens, keys(place), errors) {
         let row = ROWS.iter().find(|row| entry.key == row.key);
         if let Some(row) = row {
             row.read(&mut options, &entry, errors);
         }
     }
-    check(&options, errors);
+    check(&options, errors.len() == before, errors);
     options
 }
 
-/// Reports options that contradict each other.
-fn check(options: &Options, errors: &mut Errors) {
+/// Reports options that contradict each other. If not `all_read`, a missing option may be one that is misspelled.
+fn check(options: &Options, all_read: bool, errors: &mut Errors) {
     let (read_only, destructive) = (options.setting("read_only"), options.setting("destructive"));
     if let (true, true, Some(one), Some(other)) =
         (options.is_set("read_only"), options.is_set("destructive"), read_only, destructive)
@@ -159,7 +163,7 @@ fn check(options: &Options, errors: &mut Errors) {
     }
     let is_repeatable = options.is_set("read_only") || options.is_set("idempotent");
     let once = effect.map_or(!is_repeatable, |effect| effect == "once");
-    if let (true, Some(at)) = (once, options.span("max_attempts")) {
+    if let (true, Some(at)) = (once && all_read, options.span("max_attempts")) {
         errors.at_span(
             at,
             "a body that must not take effect twice is never started again: say `read_only`, `idempotent`, or \

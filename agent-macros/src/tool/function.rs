@@ -35,18 +35,17 @@ pub(super) fn process(tokens: TokenStream, mut function: Function) -> TokenStrea
         );
     }
     let is_method = function.sig.receiver().is_some();
-    let hides = options.type_name.is_none() && HIDDEN_NAMES.iter().any(|name| function.sig.ident == name);
+    let type_name = options.type_name.clone().unwrap_or_else(|| function.sig.ident.clone());
+    let hides = HIDDEN_NAMES.iter().any(|name| type_name == name);
     if hides && !is_method {
-        let name = &function.sig.ident;
         errors.at(
-            name,
+            &type_name,
             format!(
-                "the type of this tool would hide `{name}` of the language: give it another name, `#[tool(type = SomeTool)]`, \
+                "the type of this tool would hide `{type_name}` of the language: give it another name, `#[tool(type = SomeTool)]`, \
                  and list `tools![SomeTool]`"
             ),
         );
     }
-    let type_name = options.type_name.clone().unwrap_or_else(|| function.sig.ident.clone());
     let tool = tool(options, &mut function, None, &mut errors);
     if is_method || hides {
         // An impl block cannot contain a type next to the method, and a type must not shadow a name of the language, so

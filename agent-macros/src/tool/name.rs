@@ -52,10 +52,10 @@ pub(crate) fn tool_name(given: Option<&LitStr>, item: &Ident, snake: bool, error
 fn problem(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         Some("the name of a tool cannot be empty: write it, or remove the option")
-    } else if name.len() > LONGEST {
-        Some("providers accept at most 64 characters")
     } else if !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')) {
         Some("providers accept only letters `a-z` and `A-Z`, digits, `_` and `-`")
+    } else if name.len() > LONGEST {
+        Some("providers accept at most 64 characters")
     } else {
         None
     }
@@ -88,6 +88,7 @@ mod tests {
         assert_eq!(problem("get-weather_2"), None);
         assert_eq!(problem(&"a".repeat(64)), None);
         assert!(problem(&"a".repeat(65)).is_some());
+        assert!(problem(&"ö".repeat(40)).is_some_and(|problem| problem.contains("only letters")));
         for bad in ["", "a b", "a.b", "größe", "a/b"] {
             assert!(problem(bad).is_some(), "{bad}");
         }

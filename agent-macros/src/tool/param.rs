@@ -96,9 +96,12 @@ fn describe(sig: &Signature, params: &mut [Param], listed: &[(String, String)], 
         .collect();
     let typed = sig.inputs.len() - usize::from(sig.receiver().is_some());
     for (name, text) in listed {
+        // A parameter `_city` is the argument `city`.
+        let written = if names.contains(name) { name.trim_start_matches('_') } else { name };
         let is = |param: &&mut Param| {
             let renamed = param.options.rename.as_ref().map(LitStr::value);
-            param.is_argument() && (param.ident.unraw() == *name || renamed.as_ref() == Some(name))
+            let own = param.ident.unraw();
+            param.is_argument() && (own == *name || own == written || renamed.as_ref() == Some(name))
         };
         if let Some(param) = params.iter_mut().find(is) {
             param.options.description.get_or_insert_with(|| Text::Known(text.clone()));

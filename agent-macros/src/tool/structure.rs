@@ -11,8 +11,9 @@ use crate::path::{Private, hidden, ours};
 use crate::types::Ungroup;
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
+use syn::punctuated::Punctuated;
 use syn::visit_mut::VisitMut;
-use syn::{Attribute, Data, DataEnum, DeriveInput, Fields, parse_quote};
+use syn::{Attribute, Data, DataEnum, DeriveInput, Fields, Path, Token, parse_quote};
 
 pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();
@@ -158,18 +159,21 @@ fn tag(attrs: &mut Vec<Attribute>) {
 }
 
 fn derives_args(input: &DeriveInput) -> bool {
-    let derives = input.attrs.iter().filter(|attr| attr.path().is_ident("derive"));
-    derives.into_iter().any(|attr| {
-        let list =
-            attr.parse_args_with(syn::punctuated::Punctuated::<syn::Path, syn::Token![,]>::parse_terminated);
-        list.is_ok_and(|paths| {
-            paths.iter().any(|path| path.segments.last().is_some_and(|last| last.ident == "ToolArgs"))
-        })
-    })
+    input.attrs.iter().any(|attr| derived_beside(attr).is_some())
 }
 
-/// Removes each `#[derive(…)]` that contains `ToolArgs`, with all derives in it. Also removes attributes such as `#[arg(…)]`, which the
-/// compiler does not know without a derive.
+/// Returns the other derives beside `ToolArgs` in a `#[derive(…)]`. Returns `None` if the attribute does not derive `ToolArgs`.
+fn derived_beside(attr: &Attribute) -> Option<Vec<Path>> {
+    if !attr.path().is_ident("derive") {
+        return None;
+    }
+    let paths = attr.parse_args_with(Punctuated::<Path, Token![,]>::parse_terminated).ok()?;
+    let is_args = |path: &Path| path.segments.last().is_some_and(|last| last.ident == "ToolArgs");
+    let (args, others): (Vec<Path>, Vec<Path>) = paths.into_iter().partition(is_args);
+    (!args.is_empty()).then_some(others)
+}
+
+/// Removes the derive of `ToolArgs`. Also removes attributes such as `#[arg(…)]`, which the compiler does not know without this derive.
 fn strip(input: &mut DeriveInput) {
     // The attributes of validators stay if another derive may need them.
     let alone = !input.attrs.iter().any(|attr| {
@@ -178,9 +182,14 @@ fn strip(input: &mut DeriveInput) {
     let ours = |attr: &Attribute| {
         ["arg", "serde", "schemars"].iter().any(|name| attr.path().is_ident(name))
             || (alone && ["validate", "garde"].iter().any(|name| attr.path().is_ident(name)))
-            || (attr.path().is_ident("derive") && attr.to_token_stream().to_string().contains("ToolArgs"))
+            || derived_beside(attr).is_some()
     };
+    let others: Vec<Path> = input.attrs.iter().filter_map(derived_beside).flatten().collect();
     input.attrs.retain(|attr| !ours(attr));
+    if !others.is_empty() {
+        // A derive stands before the attributes that only it knows.
+        input.attrs.insert(0, parse_quote!(#[derive(#(#others),*)]));
+    }
     match &mut input.data {
         Data::Struct(data) => data.fields.iter_mut().for_each(|field| field.attrs.retain(|attr| !ours(attr))),
         Data::Enum(data) => data.variants.iter_mut().for_each(|variant| {

@@ -45,6 +45,14 @@ fn the_item_is_emitted_whatever_happens() {
             ),
             "struct S (u8) ;",
         ),
+        (
+            quote!(),
+            quote!(
+                #[derive(Clone, ToolArgs)]
+                struct S(#[arg(default)] u8);
+            ),
+            "# [derive (Clone)] struct S (u8) ;",
+        ),
         (quote!(), quote!(impl S { #[tool] fn f(&mut self) { body } }), "fn f (& mut self"),
         (
             quote!(),
@@ -71,6 +79,13 @@ fn mistakes_are_reported_together() {
         ),
     );
     assert_eq!(messages.len(), 8, "{messages:#?}");
+    let (_, messages) = expanded(
+        quote!(description = "x", effect = "idempotant", max_attempts = 3),
+        &quote!(
+            fn f() {}
+        ),
+    );
+    assert_eq!(messages.len(), 1, "the effect is not known: {messages:#?}");
 }
 
 #[test]

@@ -15,8 +15,8 @@ pub(crate) fn parse(text: &str) -> Result<Duration, &'static str> {
     }
     let millis = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(*factor));
     match millis {
-        None => Err("this timeout is too long: leave the option out for none"),
-        Some(0) => Err("a timeout of zero stops every call: leave the option out for none"),
+        None => Err("this timeout is too long: write `timeout = false` for none"),
+        Some(0) => Err("a timeout of zero stops every call: write `timeout = false` for none"),
         Some(millis) => Ok(Duration::from_millis(millis)),
     }
 }
@@ -39,7 +39,9 @@ mod tests {
         for text in ["", "10", "s", "10 s", " 10s", "10S", "1.5s", "-1s", "10sec", "1m30s", "٣s"] {
             assert!(parse(text).is_err_and(|advice| advice.starts_with("write a whole number")), "{text}");
         }
-        assert!(parse("0s").is_err_and(|advice| advice.contains("zero")));
+        assert!(
+            parse("0s").is_err_and(|advice| advice.contains("zero") && advice.contains("`timeout = false`"))
+        );
         for text in ["99999999999999999999h", "18446744073709551615s"] {
             assert!(parse(text).is_err_and(|advice| advice.contains("too long")), "{text}");
         }

@@ -55,7 +55,10 @@ pub enum ArgumentError {
     },
     /// The call omits the parameter, and no default is known. A requested `Option` is then `None`, unless the parameters of the tool are
     /// not known.
-    #[error("the call of `{tool}` has no `{name}`, and no default of it is known: read an `Option`")]
+    #[error(
+        "the call of `{tool}` has no `{name}`, and no default of it is known: \
+         an `Option` is `None` if the parameters of the tool are known"
+    )]
     #[non_exhaustive]
     Missing {
         /// The name of the tool.

@@ -186,18 +186,23 @@ fn is_uri(text: &str) -> bool {
         && plain()
 }
 
-/// Removes the port and an IPv6 host from `rest`, a URI without its scheme. Returns `None` if the port or the IPv6 host is invalid.
+/// Removes the port and an IPv6 host from `rest`, a URI without its scheme. Returns `None` if the port or the IPv6 host is invalid, or if
+/// there are two `@` before the path.
 fn after_address(rest: &str) -> Option<String> {
     let Some(behind) = rest.strip_prefix("//") else { return Some(rest.to_owned()) };
     let (authority, path) = behind.split_at(behind.find(['/', '?', '#']).unwrap_or(behind.len()));
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    if user.contains('@') {
+        return None;
+    }
     let (name, port) = match host.strip_prefix('[').map(|host| host.split_once(']')) {
         Some(Some((address, port))) if address.parse::<Ipv6Addr>().is_ok() => ("", port),
         Some(_) => return None,
         None => host.split_at(host.find(':').unwrap_or(host.len())),
     };
     let port = if port.is_empty() { port } else { port.strip_prefix(':')? };
-    port.bytes().all(|b| b.is_ascii_digit()).then(|| format!("{user}{name}{path}"))
+    // With the `@`, a `%` before it gets no digits from the host.
+    port.bytes().all(|b| b.is_ascii_digit()).then(|| format!("{user}@{name}{path}"))
 }
 
 /// Returns whether a text is a UUID of RFC 4122, for example `67e55044-10b1-426f-9247-bb680e5fe0c8`.

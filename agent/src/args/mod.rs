@@ -74,8 +74,10 @@ pub(crate) use plan::{
 };
 #[cfg(feature = "macros")]
 pub(crate) use refused::secret_samples;
+#[cfg(any(feature = "runtime", feature = "testing"))]
+pub(crate) use report::REFUSAL;
 #[cfg(feature = "runtime")]
-pub(crate) use report::{REFUSAL, Subject};
+pub(crate) use report::Subject;
 pub(crate) use signature::signature;
 pub(crate) use text::{cut, push_index, push_segment};
 

@@ -10,6 +10,9 @@ pub(crate) const SAFE_DIGITS: usize = 15;
 /// Maximum number of significant digits of a float that is written out in full.
 const MOST_DIGITS: usize = 767;
 
+/// Number of leading zeros with which a fraction of few digits is still read without a loss.
+const MOST_ZEROS: usize = 300;
+
 /// Returns whether a decimal number differs from `float`, the float of 64 bits that it was read as.
 pub(crate) fn is_rounded(decimal: &str, float: f64) -> bool {
     let Some(sent) = Decimal::of(decimal) else { return false };
@@ -47,8 +50,8 @@ pub(crate) fn rounded_whole(whole: i128, single: bool) -> Option<f64> {
     is_rounded(&digits, float).then_some(float)
 }
 
-/// Returns whether reading may lose digits: the text has a number of more than 15 digits or, with `exponents`, an exponent of two or more
-/// digits. Digits in strings may count, too.
+/// Returns whether reading may lose digits: the text has a number of more than 15 digits, a fraction so small that a float may be 0, or,
+/// with `exponents`, an exponent of two or more digits. Digits in strings may count, too.
 pub(crate) fn may_round(text: &str, exponents: bool) -> bool {
     let bytes = text.as_bytes();
     let is_part = |at: usize| bytes.get(at).is_some_and(|byte| byte.is_ascii_digit() || *byte == b'.');
@@ -59,7 +62,7 @@ pub(crate) fn may_round(text: &str, exponents: bool) -> bool {
             let end = (at..bytes.len()).find(|at| !is_part(*at)).unwrap_or(bytes.len());
             let is_long = end - start > SAFE_DIGITS && {
                 let digits = text.get(start..end).unwrap_or_default().trim_start_matches(['0', '.']);
-                digits.len() - digits.matches('.').count() > SAFE_DIGITS
+                end - start > MOST_ZEROS || digits.len() - digits.matches('.').count() > SAFE_DIGITS
             };
             if is_long {
                 return true;
@@ -306,6 +309,7 @@ mod tests {
         }
         assert!(
             may_round("[1e-400]", true)
+                && may_round(&format!("[0.{}1]", "0".repeat(400)), false)
                 && may_round("[1E10]", true)
                 && !may_round("[1e9]", true)
                 && !may_round("here 1", true)

@@ -261,19 +261,19 @@ pub(crate) fn number_text(number: &Value) -> Option<String> {
 
 impl IntSpec {
     pub(crate) fn takes(&self, v: Int) -> bool {
-        let v = v.as_i128();
-        self.min.is_none_or(|min| v.is_none_or(|v| v >= min))
-            && self.max.is_none_or(|max| v.is_some_and(|v| v <= max))
-            && self.multiple.is_none_or(|m| v.is_some_and(|v| v % m == 0))
+        self.is_within(v)
+            && self.multiple.is_none_or(|unit| match v {
+                Int::WideUnsigned(v) => v % unit.unsigned_abs() == 0,
+                v => v.as_i128().is_some_and(|v| v % unit == 0),
+            })
     }
-}
 
-impl IntSpec {
     /// Returns whether the number is within the bounds. Does not check `multipleOf`.
     pub(crate) fn is_within(&self, number: Int) -> bool {
-        number
-            .as_i128()
-            .is_some_and(|v| self.min.is_none_or(|min| v >= min) && self.max.is_none_or(|max| v <= max))
+        // A number without an `i128` is greater than all of them.
+        let v = number.as_i128();
+        self.min.is_none_or(|min| v.is_none_or(|v| v >= min))
+            && self.max.is_none_or(|max| v.is_some_and(|v| v <= max))
     }
 
     /// Returns whether a number is out of range only because it exceeds 64 bits. `negative` is the sign of the number.

@@ -52,6 +52,9 @@ pub(crate) fn parameters(graph: &Graph) -> &[String] {
         for (pattern, id) in object.patterns.iter().take(MAX_PARAMETERS) {
             lines.push(any_key(graph, &key_pattern(pattern), *id));
         }
+        if object.patterns.len() > MAX_PARAMETERS {
+            lines.push(format!("… {} more", object.patterns.len() - MAX_PARAMETERS));
+        }
         if let AdditionalProperties::Schema(id) = object.rest {
             lines.push(any_key(graph, "[any other key]", id));
         }

@@ -97,7 +97,7 @@ pub enum DurableClientError {
         #[source]
         source: Arc<dyn Error + Send + Sync>,
     },
-    /// The engine refused the request.
+    /// The engine refused the request. A request with a name that no run can have is refused with status 400, and is not sent.
     #[error("the engine refused with status {status}: {message}")]
     #[non_exhaustive]
     Refused {

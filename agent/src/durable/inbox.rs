@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use super::PendingAsk;
 use super::journal::{InboxBatch, InboxRequest, QueueLengths};
 use crate::loop_core::{Queue, ReservedPart, Spent, TreeReservation};
-use crate::message::Message;
+use crate::message::{Message, Usage};
 use crate::step_key::{StepKey, StepKind};
 
 /// Maximum number of messages in both queues together.
 const MAX_MESSAGES: usize = 1000;
 
 /// The inbox of one run: its queued messages and pending requests. The engine (Restate) makes one change to an inbox at a time.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Inbox {
     is_stopped: bool,
@@ -38,7 +38,7 @@ fn is_unused(spent: &Spent) -> bool {
     *spent == Spent::default()
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct PendingQuestion {
     ask: PendingAsk,
     /// The id of the engine's promise (an awakeable of Restate) that the answer resolves.
@@ -87,18 +87,21 @@ impl Inbox {
 
     /// Adds a message, unless the queue has a message with the same id.
     pub(super) fn push(&mut self, queue: Queue, message: Arc<Message>) -> PushOutcome {
-        if self.steering.len() + self.follow_ups.len() >= MAX_MESSAGES {
-            return PushOutcome::Full;
-        }
+        let is_full = self.steering.len() + self.follow_ups.len() >= MAX_MESSAGES;
         let waiting = self.queue(queue);
         let id = |message: &Message| match message {
             Message::User(message) => message.id.clone(),
             _ => None,
         };
         let own = id(&message);
-        if own.is_none() || !waiting.iter().any(|other| id(other) == own) {
-            waiting.push(message);
+        // A message that is sent again is in the queue, so it needs no room.
+        if own.is_some() && waiting.iter().any(|other| id(other) == own) {
+            return PushOutcome::Taken;
         }
+        if is_full {
+            return PushOutcome::Full;
+        }
+        waiting.push(message);
         PushOutcome::Taken
     }
 
@@ -129,6 +132,11 @@ impl Inbox {
     }
 
     pub(super) fn reserve(&mut self, wanted: TreeReservation) -> ReservedPart {
+        // The last report of a run may arrive when the root run is over, and must not create the inbox again.
+        let is_report = Spent { usage: Usage::default(), ..wanted.wanted.clone() } == Spent::default();
+        if is_report && *self == Self::default() {
+            return ReservedPart::default();
+        }
         self.spent.reserve(wanted)
     }
 
@@ -221,9 +229,28 @@ mod tests {
     fn a_full_inbox_takes_no_message() {
         let mut inbox = Inbox::default();
         for at in 0..MAX_MESSAGES {
-            assert_eq!(inbox.push(Queue::FollowUp, message(&at.to_string(), None)), PushOutcome::Taken);
+            let id = at.to_string();
+            assert_eq!(inbox.push(Queue::FollowUp, message(&id, Some(&id))), PushOutcome::Taken);
         }
         assert_eq!(inbox.push(Queue::Steering, message("more", None)), PushOutcome::Full);
+        let sent_again = message("7", Some("7"));
+        assert_eq!(inbox.push(Queue::FollowUp, sent_again), PushOutcome::Taken, "it is in the queue");
+        assert_eq!(inbox.lengths().follow_ups, MAX_MESSAGES);
+    }
+
+    #[test]
+    fn a_report_to_a_run_that_is_over_does_not_create_its_inbox() {
+        let usage = Usage { input: 7, ..Usage::default() };
+        let report = |requests| TreeReservation {
+            wanted: Spent { requests, usage: usage.clone(), ..Spent::default() },
+            ..TreeReservation::default()
+        };
+        let mut inbox = Inbox::default();
+        inbox.reserve(report(0));
+        assert_eq!(inbox, Inbox::default());
+        inbox.reserve(report(1));
+        inbox.reserve(report(0));
+        assert_eq!(inbox.spent.usage.input, 14);
     }
 
     #[test]

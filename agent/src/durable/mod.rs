@@ -30,6 +30,9 @@
 //! listens on loopback only, with two exceptions. A service with an [identity key](Service::identity_key) accepts only requests that the
 //! engine signed, so it can listen anywhere. A service that [allows anonymous requests](Service::allow_anonymous) can listen anywhere, too.
 //!
+//! Every program that reaches the ingress of the engine can start, read and control all runs, and decide on their calls. It can also start
+//! runs of sub-agents, under reserved names. Protect the ingress as you protect the application.
+//!
 //! Start and control runs with a [`DurableClient`]. `examples/durable` contains a service and a client; the README shows how to install the
 //! server.
 //!
@@ -43,8 +46,9 @@
 //!   calls run concurrently. Results are in call order.
 //! * The engine makes the retries, and the client of the model makes none. A model that fails temporarily is asked at most
 //!   [`Service::model_attempts`] times for a reply. An error of a tool is the result of the call.
-//! * Every step has a time limit: the limit of its tool, the assistant's default, or [`Service::model_timeout`]. The service tells the
-//!   engine to wait longer than the longest step may take, so that the engine does not discard a step that is still running.
+//! * Every call and every reply has a time limit: the limit of its tool, the assistant's default, or [`Service::model_timeout`]. The
+//!   service tells the engine to wait longer than the longest of them may take, so that the engine does not discard a step that is still
+//!   running. Functions of the application, such as hooks, have no time limit: see [`Service::model_timeout`].
 //! * Each run is a workflow of the engine, and the name of the run is the key of the workflow. A run executes once; a second start finds
 //!   the existing run.
 //! * An accepted message is delivered, even if it arrives just before the end of the run, because the engine decides whether the message or

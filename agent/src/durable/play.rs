@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::deadline::{Clock, SharedDeadline, cancel_at, measured};
 use super::journal::{Journal, RetryPolicy, RunJournal, StepResult, ToolRequest};
-use super::running::ActiveRuns;
+use super::running::{ActiveGuard, ActiveRuns};
 use super::steps::JournalSteps;
 use super::{Outcome, RunRequest};
-use crate::loop_core::{AgentLoop, CallEnd, Queue, SteeringPolicy};
+use crate::loop_core::{AgentLoop, CallEnd, Queue};
 use crate::message::Message;
 use crate::run_path::RunPath;
 use crate::runtime::{
@@ -46,7 +46,7 @@ impl SharedService {
     }
 
     pub(super) fn longest_step(&self) -> Duration {
-        self.longest_call.max(self.model_timeout + self.assistant.cancel_grace())
+        self.longest_call.max(self.model_timeout.saturating_add(self.assistant.cancel_grace()))
     }
 
     pub(super) fn time_of_step(&self) -> Option<u64> {
@@ -54,9 +54,14 @@ impl SharedService {
     }
 
     pub(super) fn pushed(&self, run: &str, queue: Queue) {
-        if queue == Queue::Steering && self.assistant.steering_policy() == SteeringPolicy::CancelRunning {
-            self.running.stop_calls(run);
+        if queue == Queue::Steering {
+            self.running.steer(run);
         }
+    }
+
+    /// Enters a run of the assistant, or a call of such a run, that becomes active in this process.
+    pub(super) fn enter(&self, run: &str) -> ActiveGuard {
+        self.running.enter(run, self.assistant.steering_policy())
     }
 }
 

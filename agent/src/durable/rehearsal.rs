@@ -260,7 +260,7 @@ impl Rehearsal {
         self.shared.recorded_steps.store(0, Ordering::Relaxed);
         lock(&self.shared.names).clear();
         let journal = MemoryJournal::new(&self.served, &self.shared, &self.root, self.root.entries.clone());
-        let active = self.served.running.enter(&request.run);
+        let active = self.served.enter(&request.run);
         play(&self.served, &journal, request, active.token.clone()).await
     }
 
@@ -324,7 +324,7 @@ impl MemoryJournal {
         Box::pin(async move {
             let served = self.served.at(&request.path())?;
             let journal = Self::new(&served, &self.shared, &run, run.entries.clone());
-            let active = served.running.enter(&request.run);
+            let active = served.enter(&request.run);
             match play(&served, &journal, request, active.token.clone()).await {
                 Ok(outcome) => Ok(outcome.report.map(|report| *report)),
                 Err(error @ StepError::Engine { .. }) => Err(error),
@@ -485,7 +485,7 @@ impl RunJournal for MemoryJournal {
                 calls.into_iter().map(|call| {
                     let entries = lock(&self.shared.calls).entry(call.step_name()).or_default().clone();
                     let journal = Self::new(&self.served, &self.shared, &self.run, entries);
-                    let active = self.served.running.enter(&call.key.run);
+                    let active = self.served.enter(&call.key.run);
                     async move {
                         call_tool(&journal.served, &journal, call, (None, None), active.token.clone()).await
                     }

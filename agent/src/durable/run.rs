@@ -188,6 +188,12 @@ impl RunRequest {
 
     /// Checks that the request can start a run with this name, and sets the name. The error says why it cannot.
     pub(super) fn named(mut self, run: &str) -> Result<Self, String> {
+        self.check(run)?;
+        run.clone_into(&mut self.run);
+        Ok(self)
+    }
+
+    pub(super) fn check(&self, run: &str) -> Result<(), String> {
         let path = self.path();
         let (is_child, own) = (!path.is_root(), path.calls().last().map(|call| &*call.run_id));
         if own.is_some_and(|own| own != run) {
@@ -218,8 +224,7 @@ impl RunRequest {
                 "one of the `messages` has the role `{role}`; a run begins with messages of the roles `user` and `custom`"
             ));
         }
-        run.clone_into(&mut self.run);
-        Ok(self)
+        Ok(())
     }
 
     pub(super) fn path(&self) -> RunPath {

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::loop_core::SteeringPolicy;
 use crate::runtime::NEW_MESSAGE;
 use crate::tool::cancel::CancelToken;
 
@@ -19,6 +20,7 @@ struct ActiveRun {
     calls: CancelToken,
     /// The number of invocations that use the two tokens: one for the run, and one for each call with its own invocation.
     invocations: usize,
+    steering: SteeringPolicy,
 }
 
 pub(super) struct ActiveGuard {
@@ -33,29 +35,32 @@ impl ActiveRuns {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn enter(&self, run: &str) -> ActiveGuard {
+    pub(super) fn enter(&self, run: &str, steering: SteeringPolicy) -> ActiveGuard {
         let run: Arc<str> = run.into();
         let mut runs = self.lock();
         let active = runs.entry(run.clone()).or_insert_with(|| {
             let token = CancelToken::new();
-            ActiveRun { calls: token.child(), token, invocations: 0 }
+            ActiveRun { calls: token.child(), token, invocations: 0, steering }
         });
         active.invocations += 1;
         ActiveGuard { runs: self.clone(), run, token: active.token.clone() }
     }
 
     /// Returns the token for a call that begins now, or `None` if the run is not active in this process. The token is cancelled with the
-    /// run, and by [`stop_calls`](Self::stop_calls).
+    /// run, and by [`steer`](Self::steer).
     pub(super) fn call_token(&self, run: &str) -> Option<CancelToken> {
         self.lock().get(run).map(|active| active.calls.clone())
     }
 
-    /// Cancels the calls of a run that run in this process, because a steering message arrived.
-    pub(super) fn stop_calls(&self, run: &str) {
-        let stopped = self.lock().get_mut(run).map(|active| {
+    /// Cancels the calls of a run that run in this process, because a steering message arrived, if the steering policy of the run says so.
+    pub(super) fn steer(&self, run: &str) {
+        let mut runs = self.lock();
+        let active = runs.get_mut(run).filter(|active| active.steering == SteeringPolicy::CancelRunning);
+        let stopped = active.map(|active| {
             let next = active.token.child();
             std::mem::replace(&mut active.calls, next)
         });
+        drop(runs);
         if let Some(calls) = stopped {
             calls.cancel(NEW_MESSAGE);
         }
@@ -91,7 +96,8 @@ mod tests {
     #[test]
     fn a_run_is_cancelled_while_one_of_its_invocations_is_active() {
         let runs = ActiveRuns::default();
-        let (run, call) = (runs.enter("r"), runs.enter("r"));
+        let enter = |run| runs.enter(run, SteeringPolicy::CancelRunning);
+        let (run, call) = (enter("r"), enter("r"));
         drop(run);
         assert!(!runs.cancel("other", "no"));
         assert!(!call.token.is_cancelled());
@@ -100,15 +106,26 @@ mod tests {
         drop(call);
         assert!(runs.lock().is_empty());
 
-        let run = runs.enter("r");
+        let run = enter("r");
         let first = runs.call_token("r").unwrap();
-        runs.stop_calls("r");
+        runs.steer("r");
         assert_eq!(first.reason().as_deref(), Some(NEW_MESSAGE));
         assert!(!run.token.is_cancelled() && !runs.call_token("r").unwrap().is_cancelled());
         runs.cancel("r", "enough");
         assert!(runs.call_token("r").unwrap().is_cancelled());
         drop(run);
         // The registry does not remember the cancellation for later invocations; the engine does.
-        assert!(!runs.enter("r").token.is_cancelled());
+        assert!(!enter("r").token.is_cancelled());
+    }
+
+    #[test]
+    fn a_steering_message_stops_the_calls_of_a_run_whose_own_policy_says_so() {
+        let runs = ActiveRuns::default();
+        let _root = runs.enter("r", SteeringPolicy::CancelRunning);
+        let _child = runs.enter("r/1/tool/0", SteeringPolicy::AfterBatch);
+        let calls = ["r", "r/1/tool/0"].map(|run| runs.call_token(run).unwrap());
+        runs.steer("r");
+        runs.steer("r/1/tool/0");
+        assert_eq!(calls.map(|token| token.is_cancelled()), [true, false]);
     }
 }

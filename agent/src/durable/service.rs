@@ -77,7 +77,12 @@ impl Service {
     }
 
     /// Sets the time limit for one reply of the model; 600 s by default. The timeouts of the engine (Restate) follow from the limits for
-    /// replies and calls: they are longer than any step may take.
+    /// replies and calls: they are longer than any reply or call may take.
+    ///
+    /// Hooks and other functions of the application have no time limit, and the engine repeats a step that takes longer than its timeouts.
+    /// So let a function of [`on_approval`](crate::AssistantBuilder::on_approval) that waits for a person return
+    /// [`Decision::Later`](crate::Decision::Later), and send the decision with [`DurableClient::decide`](super::DurableClient::decide).
+    /// For other long functions, set longer timeouts of the service `Agent` in the engine.
     ///
     /// ```
     /// use agent::durable::Service;

@@ -55,6 +55,8 @@ pub(super) struct JournalSteps<'r, J> {
     limits: TreeLimits,
     /// The time at the end of the last step, for runs with a time limit.
     now: Option<u64>,
+    /// Whether the run has waited since its last step, so that `now` is too early.
+    has_waited: bool,
     reply: Option<Arc<Message>>,
     /// The checked arguments of prepared calls. Calls that a replay prepared have none here, and check their arguments again.
     checked: CheckedCalls,
@@ -97,6 +99,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
             work: WorkTime::default(),
             limits,
             now: None,
+            has_waited: false,
             reply: None,
             checked: CheckedCalls::default(),
             choices: TurnChoices::default(),
@@ -138,6 +141,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
             self.stop.get_or_insert(reason);
         }
         self.now = self.now.max(at);
+        self.has_waited &= at.is_none();
     }
 
     /// Returns the limit on working time or wall-clock time that was reached by the end of the last step, if any.
@@ -165,11 +169,18 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
 
     /// Waits like [`wait`](Self::wait). `children` says whether the started runs are awaited, cancelled or ignored.
     async fn wait_for(&mut self, asks: Vec<PendingAsk>, children: ChildWait) -> Result<Answers, StepError> {
+        if self.has_waited && self.time_limit.is_some() {
+            // A wait records no time, so a step records how much of the time limit is left.
+            let work: Work<()> = Box::pin(std::future::ready(Ok(())));
+            self.step(format!("{}/time", self.performer.run_id()), RetryPolicy::ONE_ATTEMPT, work).await?;
+            self.check_stop().await?;
+        }
         let patience = self.served.patience;
         let remaining = self.time_limit.map(|limit| limit.remaining(self.now.unwrap_or(limit.begun)));
         let timeout = remaining.map_or(patience, |remaining| remaining.min(patience));
         let has_children = !matches!(children, ChildWait::Apart);
         let waited = self.journal.wait(asks, timeout, children).await?;
+        self.has_waited = true;
         let is_late = timeout < patience && waited.steered.is_none() && waited.from_outside.contains(&None);
         let (reason, error) = match (&waited.stop, self.time_limit.filter(|_| is_late)) {
             (Some(reason), _) => (reason.clone(), StepError::cancelled(&**reason)),

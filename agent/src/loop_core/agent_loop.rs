@@ -59,9 +59,12 @@ pub struct AgentLoop {
     /// Whether the driver (which performs the steps) [reported](Self::expect_messages) queued messages at the end of the turn.
     #[serde(skip)]
     pub(super) expects_messages: bool,
-    /// The number of requests in a row that continue a cut or paused answer, including the next request.
+    /// The number of requests in a row that continue a cut answer, including the next request.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) continued: u32,
+    /// The number of requests in a row that continue a paused answer, including the next request.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) paused: u32,
     /// The requests and calls of ended sub-agents, at all depths, and the number of their runs. `usage` has their tokens and cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) children: Option<Box<Spent>>,
@@ -191,6 +194,7 @@ impl AgentLoop {
             expects_messages: false,
             coercions: Vec::new(),
             continued: 0,
+            paused: 0,
             children: None,
             streaming: None,
             is_suspended: false,

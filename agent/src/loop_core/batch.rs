@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::is_zero;
 use super::{AgentLoop, LoopConfig, Signature};
+use crate::args::Coercion;
 use crate::message::{Conversation, Message, ToolArguments, ToolCall, ToolResultMessage};
 use crate::tool::output::Control;
 use crate::tool::question::{Question, RecordedInput, serialize_inputs};
@@ -47,6 +48,9 @@ pub(super) struct Slot {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mac: Option<String>,
     pub(super) signature: Option<Signature>,
+    /// The coercions of a deferred call. Its result comes from outside, and has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) coercions: Vec<Coercion>,
     pub(super) control: Control,
     /// The result, until it is moved into the conversation.
     pub(super) result: Option<ToolResultMessage>,
@@ -84,6 +88,7 @@ impl Slot {
             asked_again: 0,
             mac: None,
             signature: None,
+            coercions: Vec::new(),
             control: Control::Continue,
             result: None,
         }

@@ -20,6 +20,8 @@ use crate::tool::progress::Progress;
 const TRUNCATED: &str =
     "The call was not run: the reply was cut by its token limit, so the arguments may be incomplete.";
 pub(super) const NOT_RUN: &str = "The call was not run:";
+/// The metadata key of a result that was reused from an earlier call. A restored run does not count such a call as one that ran.
+pub(super) const CACHED: &str = "agent:cached";
 const STEERED: &str = "The call was not run, or was stopped, because of a new message.";
 
 impl AgentLoop {
@@ -323,8 +325,8 @@ impl AgentLoop {
         if let Some(allowed) = own.or_else(of_tree) {
             let reached = LimitReached::new(Limit::ToolCalls, allowed as f64, allowed as f64);
             self.reached.get_or_insert(reached);
-            let text =
-                format!("{NOT_RUN} no more than {allowed} tool calls may run, and all of them are taken.");
+            let (calls, taken) = if allowed == 1 { ("call", "it is") } else { ("calls", "all of them are") };
+            let text = format!("{NOT_RUN} no more than {allowed} tool {calls} may run, and {taken} taken.");
             return Some(ToolOutcome::failed(OutcomeCode::new("limit"), text));
         }
         self.tool_calls += 1;
@@ -361,17 +363,21 @@ impl AgentLoop {
     /// Ends a call, or lets it wait if its outcome is deferred. Each call ends once: later ends are ignored.
     pub(super) fn end_call(&mut self, at: usize, mut end: CallEnd) {
         self.start_call(at);
-        if self.batch.slots.get(at).is_none_or(|slot| slot.state == SlotState::Ended) {
-            return;
-        }
+        let counts = match self.batch.slots.get(at).map(|slot| &slot.state) {
+            None | Some(SlotState::Ended) => return,
+            Some(SlotState::Planned | SlotState::Started) => false,
+            Some(SlotState::Undecided(_) | SlotState::Ready) => end.ran,
+            Some(SlotState::Deferred(_) | SlotState::Asked(_) | SlotState::Child(_)) => true,
+        };
         self.end_child_of(at, &mut end);
         let Some(slot) = self.batch.slots.get_mut(at) else { return };
         if let ToolOutcome::Deferred { handle } = end.outcome {
             slot.state = SlotState::Deferred(handle);
+            slot.coercions = end.coercions;
             slot.mac = None;
             return;
         }
-        if !end.ran && matches!(slot.state, SlotState::Undecided(_) | SlotState::Ready) {
+        if !counts && matches!(slot.state, SlotState::Undecided(_) | SlotState::Ready) {
             // The call was counted against the limit when it was prepared, but did not run.
             self.tool_calls = self.tool_calls.saturating_sub(1);
             if let Some(budget) = &self.budget.0 {
@@ -402,7 +408,7 @@ impl AgentLoop {
         let Some(slot) = self.batch.slots.get_mut(at) else { return };
         let CallEnd {
             outcome,
-            coercions,
+            mut coercions,
             control,
             ran,
             cached,
@@ -412,6 +418,9 @@ impl AgentLoop {
             edited_args,
             ..
         } = end;
+        if coercions.is_empty() {
+            coercions = std::mem::take(&mut slot.coercions);
+        }
         if !coercions.is_empty() {
             let (call_id, tool) = (slot.call.id.clone(), name.clone());
             self.coercions.push(CallCoercions { call_id, tool, coercions: coercions.clone() });
@@ -426,6 +435,9 @@ impl AgentLoop {
         let mut message = message
             .unwrap_or_else(|| ToolResultMessage::new(&*slot.call.id, &*slot.call.name, OutcomeKind::Failed));
         message.edited_args = edited_args;
+        if cached {
+            message.metadata.insert(CACHED.to_owned(), true.into());
+        }
         let own = self.config.tools.get(&slot.call.name).and_then(|tool| tool.max_result_bytes);
         super::large::cut(&mut message, own.unwrap_or(self.config.max_result_bytes), handle.as_deref());
         slot.state = SlotState::Ended;
@@ -486,10 +498,13 @@ impl AgentLoop {
             *used += 1;
             return true;
         }
+        let which = match max.saturating_add(1).max(all) {
+            1 => "only try".to_owned(),
+            tries => format!("last of {tries} tries"),
+        };
         let text = format!(
-            "{}\n\nThis was the last of {} tries of `{tool}` in this run. Do not call it again; go on without it.",
+            "{}\n\nThis was the {which} of `{tool}` in this run. Do not call it again; go on without it.",
             outcome.text(),
-            max.saturating_add(1).max(all),
         );
         let metadata = outcome.metadata().cloned().unwrap_or_default();
         *outcome = ToolOutcome::Failed { code: exhausted, message: text, metadata };

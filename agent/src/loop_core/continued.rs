@@ -1,27 +1,38 @@
 //! Replies that are not the end of an answer, because the provider paused or the token limit cut the reply.
 
 use super::{AgentLoop, Limit, LimitReached};
-use crate::message::{AssistantMessage, StopReason};
+use crate::message::continued::continuation;
+use crate::message::{AssistantMessage, Message, StopReason};
 
 /// Maximum number of successive continuations of a paused reply.
 const MAX_PAUSES: u32 = 10;
 
 impl AgentLoop {
-    /// Counts the continuation that this reply needs, or resets the count if it needs none.
+    /// Counts the continuation that this reply needs, or resets the counts if it needs none. A cut does not reset the count of pauses, nor
+    /// the reverse, because replies that alternate between both would never end.
     pub(super) fn count_continuation(&mut self, reply: &AssistantMessage) {
         let is_paused = reply.stop_reason == StopReason::Pause;
         // A full context window has no room for a continuation.
         let is_long = self.batch.is_cut && reply.stop_reason != StopReason::ContextFull;
         let has_text = || self.batch.slots.is_empty() && !reply.text().is_empty();
         let continues = is_long && self.config.continue_length > 0 && has_text();
-        if !is_paused && !continues {
-            self.continued = 0;
-            return;
+        if is_paused {
+            self.paused = self.paused.saturating_add(1);
+        } else if continues {
+            self.continued = self.continued.saturating_add(1);
+        } else {
+            (self.paused, self.continued) = (0, 0);
         }
-        self.continued = self.continued.saturating_add(1);
-        if is_paused && self.continued > MAX_PAUSES {
-            let reached = LimitReached::new(Limit::Continuations, MAX_PAUSES.into(), self.continued.into());
+        if self.paused > MAX_PAUSES {
+            let reached = LimitReached::new(Limit::Continuations, MAX_PAUSES.into(), self.paused.into());
             self.reached.get_or_insert(reached);
+        }
+    }
+
+    /// Resets the counts before a message that begins another answer.
+    pub(super) fn begin_answer(&mut self, message: &Message) {
+        if !matches!(message, Message::Custom(_)) || *message != continuation() {
+            (self.paused, self.continued) = (0, 0);
         }
     }
 

@@ -166,11 +166,18 @@ impl fmt::Display for LimitReached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { limit, allowed, used, budget } = self;
         match budget {
-            Some(budget) => write!(f, "the limit of {allowed} units of the budget `{budget}`")?,
-            None => write!(f, "the limit of {allowed} {}", limit.unit())?,
+            Some(budget) => {
+                let units = if is_one(*allowed) { "unit" } else { "units" };
+                write!(f, "the limit of {allowed} {units} of the budget `{budget}`")?;
+            }
+            None => write!(f, "the limit of {allowed} {}", limit.unit(*allowed))?,
         }
         write!(f, " is reached ({} used)", rounded(*used))
     }
+}
+
+fn is_one(amount: f64) -> bool {
+    amount.total_cmp(&1.0).is_eq()
 }
 
 /// Rounds an amount for display: to four decimals, or to three significant digits below 0.001. Whole numbers, NaN and infinities stay
@@ -184,7 +191,7 @@ fn rounded(amount: f64) -> f64 {
 }
 
 macro_rules! limits {
-    ($($(#[$doc:meta])* $name:ident = $word:literal, $unit:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident = $word:literal, $one:literal, $many:literal;)*) => {
         /// A quantity that can be limited.
         ///
         /// ```
@@ -193,6 +200,8 @@ macro_rules! limits {
         /// let reached = LimitReached::new(Limit::TotalTokens, 1_000.0, 1_200.0);
         /// assert_eq!(reached.limit.as_str(), "total_tokens");
         /// assert_eq!(reached.to_string(), "the limit of 1000 tokens is reached (1200 used)");
+        /// let reached = LimitReached::new(Limit::Requests, 1.0, 1.0);
+        /// assert_eq!(reached.to_string(), "the limit of 1 request is reached (1 used)");
         /// let reached = LimitReached::new(Limit::Cost, 0.3, 0.315_910_165);
         /// assert_eq!(reached.to_string(), "the limit of 0.3 units of money is reached (0.3159 used)");
         /// ```
@@ -211,9 +220,9 @@ macro_rules! limits {
                 }
             }
 
-            fn unit(self) -> &'static str {
+            fn unit(self, amount: f64) -> &'static str {
                 match self {
-                    $(Self::$name => $unit,)*
+                    $(Self::$name => if is_one(amount) { $one } else { $many },)*
                 }
             }
         }
@@ -228,25 +237,25 @@ macro_rules! limits {
 
 limits! {
     /// The turns of the run.
-    Turns = "turns", "turns";
+    Turns = "turns", "turn", "turns";
     /// The requests to the model.
-    Requests = "requests", "requests";
+    Requests = "requests", "request", "requests";
     /// The calls that ran.
-    ToolCalls = "tool_calls", "tool calls";
+    ToolCalls = "tool_calls", "tool call", "tool calls";
     /// The input tokens of requests.
-    InputTokens = "input_tokens", "input tokens";
+    InputTokens = "input_tokens", "input token", "input tokens";
     /// The output tokens of replies.
-    OutputTokens = "output_tokens", "output tokens";
+    OutputTokens = "output_tokens", "output token", "output tokens";
     /// The input and output tokens together.
-    TotalTokens = "total_tokens", "tokens";
+    TotalTokens = "total_tokens", "token", "tokens";
     /// The wall-clock time in seconds.
-    WallTime = "wall_time", "seconds";
+    WallTime = "wall_time", "second", "seconds";
     /// The cost.
-    Cost = "cost", "units of money";
+    Cost = "cost", "unit of money", "units of money";
     /// The number of equal calls.
-    RepeatedCalls = "repeated_calls", "repeated calls";
+    RepeatedCalls = "repeated_calls", "repeated call", "repeated calls";
     /// A budget that runs share. [`LimitReached::budget`] is its name.
-    Budget = "budget", "units of a budget";
+    Budget = "budget", "unit of a budget", "units of a budget";
     /// The successive continuations of a reply that its provider paused.
-    Continuations = "continuations", "continuations";
+    Continuations = "continuations", "continuation", "continuations";
 }

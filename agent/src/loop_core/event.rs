@@ -153,6 +153,10 @@ pub enum EventKind {
     },
     /// A streamed reply changes: a part starts, grows or ends, a part arrives whole, such as an image or a citation source
     /// ([`ModelEvent::Part`]), or data of the provider arrives.
+    ///
+    /// A streamed answer [of a type](crate::run::Prompt::output) is checked when it is complete. If it is refused, its updates have been
+    /// emitted; the next `turn_start` of the run says that they are void, because the model then answers once more. For an answer by a
+    /// call, the `tool_execution_end` of this call has the refusal.
     #[non_exhaustive]
     MessageUpdate {
         /// The change. [`text_delta`](ModelEvent::text_delta) returns the added text.
@@ -260,7 +264,8 @@ pub enum EventKind {
     /// The run is over.
     #[non_exhaustive]
     AgentEnd {
-        /// How the run ended.
+        /// How the run ended. A run whose last answer does not fit the [requested type](crate::run::Prompt::output) is `completed`, too:
+        /// the answer is read after this event, and the caller gets [`RunError::Output`](crate::RunError::Output).
         stop: RunStop,
         /// The error message, the reason of the cancellation, or the name of the limit. `None` for any other end.
         detail: Option<String>,

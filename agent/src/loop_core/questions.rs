@@ -43,17 +43,27 @@ impl AgentLoop {
         slot.map(|slot| &*slot.inputs).unwrap_or_default()
     }
 
-    pub(crate) fn record_questions(&mut self, ord: u32, questions: Vec<Question>) -> Result<(), RecordError> {
+    pub(crate) fn record_questions(
+        &mut self,
+        ord: u32,
+        mut questions: Vec<Question>,
+    ) -> Result<(), RecordError> {
         let at = self.running(ord)?;
         if self.batch.slots.get(at).is_none_or(|slot| slot.state == SlotState::Ended) {
             return Ok(());
         }
+        let given = questions.iter_mut().flat_map(|question| std::mem::take(&mut question.given));
+        let given: Vec<_> = given.collect();
         for question in questions.iter().filter(|question| !question.is_announced) {
             let question = Box::new(Question { path: self.path.clone(), ..question.clone() });
             self.emit(|_| EventKind::QuestionAsked { question });
         }
         if let Some(slot) = self.batch.slots.get_mut(at) {
             slot.mac = None;
+            for recorded in given {
+                slot.inputs.retain(|earlier| earlier.question.number != recorded.question.number);
+                slot.inputs.push(recorded);
+            }
             slot.state = SlotState::Asked(questions);
         }
         self.version = Self::VERSION;

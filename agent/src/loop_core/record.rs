@@ -65,8 +65,8 @@ impl RecordedTurn {
 impl AgentLoop {
     /// Adds calls that were made outside of the run as the first turn of the run. The model is not asked for this turn, and no tool runs.
     ///
-    /// The model is asked next if `asks` is true or messages are queued, unless an outcome or a limit ends the run. Otherwise, the run
-    /// ends after this turn. The events are the same as for any other turn.
+    /// The model is asked next if `asks` is true and the turn has calls, or if messages are queued, unless an outcome or a limit ends the
+    /// run. Otherwise, the run ends after this turn. The events are the same as for any other turn.
     ///
     /// ```
     /// use agent::run::RecordedTurn;

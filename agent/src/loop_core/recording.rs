@@ -332,6 +332,7 @@ impl AgentLoop {
             if matches!(*message, Message::User(_)) {
                 self.repeats.clear();
             }
+            self.begin_answer(&message);
             self.add(message);
         }
     }

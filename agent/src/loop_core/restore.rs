@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::agent_loop::Phase;
 use super::budget::Spent;
-use super::calls::NOT_RUN;
+use super::calls::{CACHED, NOT_RUN};
 use super::context::is_replaced;
 use super::{AgentLoop, CallEnd, LoopConfig, ModelReply, Step};
 use crate::args::REFUSAL;
@@ -197,7 +197,8 @@ const NOT_BEGUN: [&str; 9] = [
 /// its sub-agent ran and reached a limit. Only the text tells them apart.
 pub(super) fn has_run(outcome: &ToolOutcome) -> bool {
     match outcome {
-        ToolOutcome::Completed(_) | ToolOutcome::Retry { .. } => true,
+        ToolOutcome::Completed(output) => !output.metadata.contains_key(CACHED),
+        ToolOutcome::Retry { .. } => true,
         ToolOutcome::Failed { code, message, .. } if code.as_str() == "limit" => {
             !message.starts_with(NOT_RUN)
         }
@@ -292,6 +293,16 @@ mod tests {
         core.record_prepared(3, Ok(Ready::default())).unwrap();
         let last = core.conversation().last().unwrap().as_tool_result().unwrap().clone();
         assert_eq!((last.call_id.as_str(), last.code.as_deref(), core.tool_calls), ("d", Some("limit"), 2));
+    }
+
+    #[test]
+    fn a_reused_result_counts_neither_in_the_run_nor_after_a_crash() {
+        let mut run = vec![stored(1, Message::user("go")), stored(1, calls(&["a"]))];
+        let mut live = restore(&run).unwrap();
+        let known = CallEnd::new(ToolOutcome::Completed(ToolOutput::text("known")));
+        live.record_prepared(0, Ok(Ready { cached: Some(Box::new(known)), ..Ready::default() })).unwrap();
+        run.push(stored(1, live.conversation().last().unwrap().clone()));
+        assert_eq!((live.tool_calls, restore(&run).unwrap().tool_calls), (0, 0));
     }
 
     #[test]

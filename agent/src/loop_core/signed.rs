@@ -86,6 +86,7 @@ impl AgentLoop {
         let parts = [
             ("state", (!self.state.is_empty()).then(|| to_value(&self.state))),
             ("continued", (self.continued > 0).then(|| self.continued.into())),
+            ("paused", (self.paused > 0).then(|| self.paused.into())),
             ("children", self.children.as_ref().map(|spent| rounded(to_value(spent)))),
         ];
         if let Value::Object(signed) = &mut signed {

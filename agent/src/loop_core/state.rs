@@ -185,22 +185,23 @@ fn reason(message: &str, text: &str) -> String {
     // An application's `Deserialize` may return an error that looks like an error of serde and contains the value.
     let value = serde_json::from_str(text).unwrap_or_default();
     reason
-        .filter(|reason| !contains_value(reason, &value))
+        // The names after `unknown field` are those of the type, and the value may have fields of these names.
+        .filter(|reason| !contains_value(reason, &value, !reason.starts_with("unknown field")))
         .unwrap_or_else(|| "its `Deserialize` refused it".to_owned())
 }
 
-/// Returns whether the reason contains a string or number of the value. Shorter texts than three bytes are skipped, because they match by
-/// chance.
-fn contains_value(reason: &str, value: &Value) -> bool {
+/// Returns whether the reason contains a string or number of the value, or, if `counts_keys` is true, a key of one of its objects. Texts
+/// of less than three bytes are skipped, because they match by chance.
+fn contains_value(reason: &str, value: &Value, counts_keys: bool) -> bool {
+    let contains = |text: &str| text.len() >= 3 && reason.contains(text);
     match value {
         Value::Null | Value::Bool(_) => false,
-        Value::Number(number) => {
-            let number = number.to_string();
-            number.len() >= 3 && reason.contains(&number)
-        }
-        Value::String(text) => text.len() >= 3 && reason.contains(&**text),
-        Value::Array(items) => items.iter().any(|item| contains_value(reason, item)),
-        Value::Object(fields) => fields.values().any(|field| contains_value(reason, field)),
+        Value::Number(number) => contains(&number.to_string()),
+        Value::String(text) => contains(text),
+        Value::Array(items) => items.iter().any(|item| contains_value(reason, item, counts_keys)),
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(key, field)| (counts_keys && contains(key)) || contains_value(reason, field, counts_keys)),
     }
 }
 
@@ -221,7 +222,7 @@ mod tests {
         Paid,
     }
 
-    #[derive(Debug, Deserialize)]
+    #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
     #[serde(try_from = "String")]
     struct Strict;
 
@@ -269,6 +270,9 @@ mod tests {
         }
         for text in ["hunter2", "panic", "missing field `hunter2`", "invalid value, expected hunter2"] {
             let error = read_state::<Strict>("strict", &format!("{text:?}")).unwrap_err().to_string();
+            assert!(!error.contains("hunter2") && error.contains("its `Deserialize`"), "{error}");
+            let map = format!("{{{text:?}: 1}}");
+            let error = read_state::<BTreeMap<Strict, u8>>("strict", &map).unwrap_err().to_string();
             assert!(!error.contains("hunter2") && error.contains("its `Deserialize`"), "{error}");
         }
     }

@@ -77,6 +77,87 @@ fn questions_do_not_reopen_a_call_that_has_ended() {
     assert_eq!(run.questions().len(), 1);
 }
 
+#[test]
+fn a_deferred_call_keeps_its_coercions() {
+    use super::{AgentLoop, CallEnd, EventKind, LoopConfig, ModelReply, Ready, Step};
+    use crate::args::{Coercion, CoercionRule};
+    use crate::message::{AssistantMessage, Conversation, Message};
+    use crate::tool::{outcome::ToolOutcome, output::ToolOutput};
+
+    let (path, from, to) = ("/n".to_owned(), "3".into(), 3.into());
+    let coercion = Coercion { path, from, to, rule: CoercionRule::TextToInteger };
+    let mut run = AgentLoop::new("r", LoopConfig::default(), Conversation::new(), [Message::user("go")]);
+    loop {
+        match run.next() {
+            Step::Poll { .. } => run.record_messages(Vec::new()).unwrap(),
+            Step::CallModel { .. } => {
+                let call = Part::tool_call("a", "t", r#"{"n": "3"}"#);
+                run.record_reply(ModelReply::new(AssistantMessage::new([call]))).unwrap();
+            }
+            Step::Prepare { .. } => run.record_prepared(0, Ok(Ready::default())).unwrap(),
+            Step::CallTools { .. } => {
+                let later = ToolOutcome::Deferred { handle: "h".to_owned() };
+                let end = CallEnd::ran(later, 1).with_coercions(vec![coercion.clone()]);
+                run.record_call_end(0, end).unwrap();
+            }
+            Step::Await { .. } => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    let mut run: AgentLoop = serde_json::from_str(&serde_json::to_string(&run).unwrap()).unwrap();
+    while run.take_event().is_some() {}
+    run.record_call_end(0, CallEnd::ran(ToolOutput::text("done"), 1)).unwrap();
+    assert_eq!(run.coercions().collect::<Vec<_>>(), [("a", &[coercion.clone()][..])]);
+    let event = run.take_event().unwrap();
+    let EventKind::ToolExecutionEnd { result, .. } = &event.kind else { panic!("{event:?}") };
+    assert_eq!(result.coercions, [coercion]);
+}
+
+#[test]
+fn continuations_count_for_each_answer_and_apart_from_pauses() {
+    use std::sync::Arc;
+
+    use super::{AgentLoop, End, LoopConfig, ModelReply, Queue, Step};
+    use crate::message::{AssistantMessage, Conversation, Message, StopReason};
+
+    let play = |continue_length, replies: &[StopReason]| -> (End, Vec<String>) {
+        let config = LoopConfig { continue_length, ..LoopConfig::default() };
+        let mut run = AgentLoop::new("r", config, Conversation::new(), [Message::user("go")]);
+        let (mut replies, mut follow_ups) = (replies.iter().cloned(), vec![Message::user("And now?")]);
+        let end = loop {
+            match run.next() {
+                Step::Poll { queue: Queue::FollowUp, .. } => {
+                    run.record_messages(follow_ups.pop().map(Arc::new).into_iter().collect()).unwrap();
+                }
+                Step::Poll { .. } => run.record_messages(Vec::new()).unwrap(),
+                Step::CallModel { .. } => {
+                    let mut reply = AssistantMessage::from("text");
+                    reply.stop_reason = replies.next().unwrap();
+                    run.record_reply(ModelReply::new(reply)).unwrap();
+                }
+                Step::TurnEnd { .. } => run.record_turn_end(None).unwrap(),
+                Step::Done(end) => break end,
+                other => panic!("{other:?}"),
+            }
+        };
+        let others = run.conversation().iter().map(Message::role).filter(|role| *role != "assistant");
+        (end, others.map(str::to_owned).collect())
+    };
+    use StopReason::{MaxTokens, Pause, Stop};
+    // A pause uses no continuation up, and the answer to the follow-up has its own.
+    let (end, others) = play(1, &[Pause, MaxTokens, MaxTokens, MaxTokens, Stop]);
+    assert_eq!(
+        (end, others),
+        (End::Completed, ["user", "custom", "user", "custom"].map(str::to_owned).into())
+    );
+    // Continuations use no pause up.
+    let mut replies = vec![MaxTokens; 10];
+    replies.extend([Pause, Stop, Stop]);
+    assert_eq!(play(20, &replies).0, End::Completed);
+    let pauses = vec![Pause; 11];
+    assert!(matches!(play(20, &pauses).0, End::Limit(_)));
+}
+
 #[cfg(feature = "runtime")]
 #[test]
 fn the_limit_of_tokens_counts_no_requests() {

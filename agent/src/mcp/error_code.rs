@@ -29,7 +29,7 @@ pub enum ErrorCode {
     ServerError = -32000,
     /// The requested object does not exist.
     NotFound = -32001,
-    /// The token is missing or invalid.
+    /// The token is missing or invalid. Other servers may send this number for a missing resource.
     Unauthorized = -32002,
     /// The caller is not allowed to make this request.
     Forbidden = -32003,

@@ -5,13 +5,12 @@
 
 use crate::args::{CoercionPolicy, Plan, PlanOptions, SchemaError, UnknownKeys};
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
 
 /// The keyword with which FastMCP marks the schema of a wrapping object.
 const MARK: &str = "x-fastmcp-wrap-result";
 const RESULT: &str = "result";
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
-/// Maximum depth of nested schemas in the search for values that are not objects.
-const MAX_DEPTH: usize = 16;
 
 /// A check of structured results against the output schema of a tool, without coercion.
 #[derive(Clone)]
@@ -44,7 +43,7 @@ impl OutputCheck {
 
 /// Returns the schema of an object around a value of `schema`. Returns `None` unless `schema` explicitly allows values other than objects.
 pub(super) fn wrapped_schema(schema: &Value) -> Option<Map<String, Value>> {
-    if !has_other_values(schema, schema, MAX_DEPTH) {
+    if !has_other_values(schema) {
         return None;
     }
     let mut inner = schema.clone();
@@ -54,7 +53,9 @@ pub(super) fn wrapped_schema(schema: &Value) -> Option<Map<String, Value>> {
         ("required".to_owned(), json!([RESULT])),
         (MARK.to_owned(), json!(true)),
     ]);
-    if let Value::Object(inner) = &mut inner {
+    if let Value::Object(inner) = &mut inner
+        && !has_own_base(inner)
+    {
         for key in DEFINITIONS.into_iter().chain(["$schema"]) {
             wrapper.extend(inner.remove(key).map(|value| (key.to_owned(), value)));
         }
@@ -67,9 +68,7 @@ pub(super) fn wrapped_schema(schema: &Value) -> Option<Map<String, Value>> {
     };
     move_references(&mut inner, &from_root);
     for key in DEFINITIONS {
-        if let Some(all) = wrapper.get_mut(key) {
-            move_references(all, &from_root);
-        }
+        wrapper.get_mut(key).into_iter().for_each(|all| move_references_of_each(all, &from_root));
     }
     wrapper.insert("properties".to_owned(), json!({RESULT: inner}));
     Some(wrapper)
@@ -115,46 +114,72 @@ pub(super) fn is_marked(meta: &Map<String, Value>) -> bool {
     meta.get("fastmcp").and_then(|marks| marks.get("wrap_result")) == Some(&Value::Bool(true))
 }
 
-/// Returns whether the schema explicitly allows values that are not objects. Searches at most `deepest` levels.
-fn has_other_values(schema: &Value, root: &Value, deepest: usize) -> bool {
-    let Some(deeper) = deepest.checked_sub(1) else { return false };
-    let any = |key: &str| {
-        let schemas = schema.get(key).and_then(Value::as_array).into_iter().flatten();
-        schemas.into_iter().any(|schema| has_other_values(schema, root, deeper))
-    };
-    match schema.get("type") {
-        Some(Value::String(kind)) => return kind != "object",
-        Some(Value::Array(kinds)) => return kinds.iter().any(|kind| kind != "object"),
-        _ => {}
-    }
-    let referred =
-        schema.get("$ref").and_then(Value::as_str).and_then(|at| root.pointer(at.strip_prefix('#')?));
+/// Returns whether the schema explicitly allows values that are not objects.
+fn has_other_values(root: &Value) -> bool {
     let is_other = |value: &Value| !value.is_object();
-    referred.is_some_and(|schema| has_other_values(schema, root, deeper))
-        || any("anyOf")
-        || any("oneOf")
-        || any("allOf")
-        || schema.get("const").is_some_and(is_other)
-        || schema.get("enum").and_then(Value::as_array).is_some_and(|values| values.iter().any(is_other))
+    let (mut seen, mut left) = (HashSet::new(), vec![root]);
+    while let Some(schema) = left.pop() {
+        // References may form cycles, and may lead to one schema many times.
+        if !seen.insert(std::ptr::from_ref(schema)) {
+            continue;
+        }
+        let allows_others = match schema.get("type") {
+            Some(Value::String(kind)) => Some(kind != "object"),
+            Some(Value::Array(kinds)) => Some(kinds.iter().any(|kind| kind != "object")),
+            _ => None,
+        };
+        match allows_others {
+            Some(true) => return true,
+            Some(false) => continue,
+            None => {}
+        }
+        let list = |key: &str| schema.get(key).and_then(Value::as_array).into_iter().flatten();
+        if schema.get("const").is_some_and(is_other) || list("enum").any(is_other) {
+            return true;
+        }
+        let referred = schema.get("$ref").and_then(Value::as_str);
+        left.extend(referred.and_then(|at| root.pointer(at.strip_prefix('#')?)));
+        left.extend(["anyOf", "oneOf", "allOf"].into_iter().flat_map(list));
+    }
+    false
 }
 
-/// Replaces each `$ref` for which `moved` returns a new reference.
+/// Returns whether references in this schema are relative to its own `$id`. An `$id` of the form `#…` is only an anchor.
+fn has_own_base(schema: &Map<String, Value>) -> bool {
+    schema.get("$id").and_then(Value::as_str).is_some_and(|id| !id.starts_with('#'))
+}
+
+/// Replaces each `$ref` for which `moved` returns a new reference, except in schemas with their own base and in data.
 fn move_references(schema: &mut Value, moved: &dyn Fn(&str) -> Option<String>) {
     match schema {
+        Value::Object(members) if has_own_base(members) => {}
         Value::Object(members) => {
             for (key, member) in members {
-                match member {
-                    Value::String(at) if key == "$ref" => {
+                match (key.as_str(), member) {
+                    ("$ref", Value::String(at)) => {
                         if let Some(now) = moved(at) {
                             *at = now;
                         }
                     }
-                    other => move_references(other, moved),
+                    ("const" | "enum" | "default" | "examples", _) => {}
+                    (
+                        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
+                        | "dependencies",
+                        named,
+                    ) => move_references_of_each(named, moved),
+                    (_, other) => move_references(other, moved),
                 }
             }
         }
         Value::Array(items) => items.iter_mut().for_each(|item| move_references(item, moved)),
         _ => {}
+    }
+}
+
+/// Calls [`move_references`] for the schemas of an object whose keys are names, not keywords.
+fn move_references_of_each(named: &mut Value, moved: &dyn Fn(&str) -> Option<String>) {
+    if let Value::Object(named) = named {
+        named.values_mut().for_each(|schema| move_references(schema, moved));
     }
 }
 
@@ -200,6 +225,16 @@ mod tests {
             json!({"type": "array", "items": {"$ref": "#/$defs2/T"}, "$defs2": {"T": {"type": "object"}}});
         let items = &wrapped_schema(&other).unwrap()["properties"]["result"]["items"];
         assert_eq!(items["$ref"], "#/properties/result/$defs2/T");
+        let based = json!({"$id": "https://a.example/b", "type": "array", "items": {"$ref": "#/$defs/T"}, "$defs": {"T": {}}});
+        assert_eq!(wrapped_schema(&based).unwrap()["properties"]["result"], based);
+        let data = json!({"$ref": "#/x"});
+        let mixed = json!({"type": "array", "prefixItems": [based, {"default": data, "enum": [data]}],
+            "items": {"properties": {"default": {"$ref": "#"}}}});
+        let wrapper = Value::Object(wrapped_schema(&mixed).unwrap());
+        let inner = &wrapper["properties"]["result"];
+        assert_eq!(inner["prefixItems"], mixed["prefixItems"]);
+        assert_eq!(inner["items"]["properties"]["default"]["$ref"], "#/properties/result");
+        assert_eq!(unwrapped_schema(&wrapper), Some(mixed));
         assert_eq!(unwrapped_schema(&json!({"type": "object", "properties": {"result": {}}})), None);
         assert_eq!(unwrapped(wrapped(&json!([1]))), json!([1]));
         for other in [json!({"result": 1, "more": 2}), json!([1]), json!(null)] {
@@ -220,6 +255,7 @@ mod tests {
                 false,
             ),
             (json!({"$ref": "#"}), false),
+            (json!({"anyOf": vec![json!({"$ref": "#"}); 40]}), false),
             (
                 json!({"oneOf": [{"type": "object"}, {"$ref": "#/$defs/a"}], "$defs": {"a": {"enum": ["x"]}}}),
                 true,

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
@@ -62,7 +61,7 @@ impl ToolCall {
 #[derive(Clone, Default)]
 pub struct ToolArguments {
     text: String,
-    /// Whether the text is JSON. Empty until the text is checked.
+    /// Whether the text has a [value](Self::value). Empty until the text is checked.
     is_json: OnceLock<bool>,
 }
 
@@ -88,7 +87,7 @@ impl ToolArguments {
     }
 
     pub(super) fn is_json(&self) -> bool {
-        *self.is_json.get_or_init(|| serde_json::from_str::<IgnoredAny>(self.text()).is_ok())
+        *self.is_json.get_or_init(|| self.value().is_some())
     }
 
     pub(crate) fn push_str(&mut self, delta: &str) {
@@ -135,7 +134,9 @@ impl From<&str> for ToolArguments {
 /// Keeps the value as JSON text.
 impl From<Value> for ToolArguments {
     fn from(value: Value) -> Self {
-        Self { text: value.to_string(), is_json: true.into() }
+        // The text of a deep value may be too deep to be read again.
+        let is_json = if json::is_deep(&value) { OnceLock::new() } else { true.into() };
+        Self { text: value.to_string(), is_json }
     }
 }
 
@@ -232,6 +233,17 @@ mod tests {
             assert_eq!((args.is_json(), args.clone().is_json()), (is_json, is_json), "{}", args.text());
         }
         assert!(ToolArguments::from(serde_json::json!({"a": 1})).is_json());
+    }
+
+    #[test]
+    fn arguments_are_json_if_they_have_a_value() {
+        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        for text in [r#"{"a":"\ud800"}"#, r#"{"a":1e999}"#, &deep] {
+            let args = ToolArguments::from(text);
+            assert_eq!((args.is_json(), args.value()), (false, None), "{text}");
+        }
+        let deep = (0..200).fold(Value::Null, |inner, _| serde_json::json!([inner]));
+        assert!(!ToolArguments::from(deep).is_json());
     }
 
     #[test]

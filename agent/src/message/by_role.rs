@@ -3,6 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
+use super::json;
 use super::part::Part;
 use super::roles::{AssistantMessage, CustomMessage, ToolResultMessage, UserMessage, join_text};
 
@@ -166,7 +167,7 @@ impl<'de> Deserialize<'de> for Message {
             "tool_result" => read::<ToolResultMessage>(&role, take()),
             "custom" => read::<CustomMessage>(&role, take()),
             _ if value.is_object() => return Ok(Self::Unknown(value)),
-            _ => Err(format!("a message is an object with a `role`, found {value}")),
+            _ => Err(format!("a message is an object with a `role`, found {}", json::kind(&value))),
         }
         .map_err(serde::de::Error::custom)
     }

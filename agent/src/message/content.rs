@@ -136,7 +136,8 @@ fn shorten(value: &Value) -> String {
             other => other.clone(),
         }
     }
-    // The recursion is bounded, because the value was read from JSON, for which `serde_json` allows at most 128 levels.
+    // The recursion is bounded, because the value was read from JSON, for which `serde_json` allows at most 128 levels, or from a store,
+    // which allows at most 256.
     let mut text = match readable(value) {
         Value::String(text) => text,
         value => value.to_string(),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::by_role::Message;
+use super::json;
 use super::list::MessageList;
 use super::view::ViewChange;
 
@@ -185,14 +186,17 @@ impl<'de> Deserialize<'de> for Conversation {
             Value::Object(map) => map,
             list @ Value::Array(_) => Map::from_iter([("messages".to_owned(), list)]),
             other => {
-                return Err(D::Error::custom(format_args!("a conversation is an object, found {other}")));
+                let found = json::kind(&other);
+                return Err(D::Error::custom(format_args!("a conversation is an object, found {found}")));
             }
         };
         // The version is checked first: data of a higher version may be unreadable, and an error about this data would hide the reason.
         let version = extra.shift_remove("version").unwrap_or_else(|| Self::VERSION.into());
         if version.as_u64().is_none_or(|version| version > Self::VERSION.into()) {
+            let kind = || format!("{} as version", json::kind(&version));
+            let found = version.as_u64().map_or_else(kind, |number| format!("version {number}"));
             return Err(D::Error::custom(format_args!(
-                "the conversation has version {version}; this library reads versions up to {}",
+                "the conversation has {found}; this library reads versions up to {}",
                 Self::VERSION
             )));
         }

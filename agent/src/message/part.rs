@@ -1,8 +1,11 @@
 //! Parts of messages, and their serde form.
 
+use std::borrow::Cow;
+
 use serde::de::DeserializeOwned;
+use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, to_value};
 
 use super::arguments::{ToolArguments, ToolCall};
 use super::content::{CacheMark, Content, ProviderData, ProviderTool};
@@ -264,12 +267,29 @@ impl Serialize for Part {
             #[serde(skip_serializing_if = "Option::is_none")]
             cache: &'a Option<CacheMark>,
             #[serde(flatten)]
-            extra: &'a Map<String, Value>,
+            extra: Cow<'a, Map<String, Value>>,
         }
         let Self { content, provider_data, cache, extra } = self;
+        let mut extra = Cow::Borrowed(extra);
+        for (key, is_set) in [("provider_data", provider_data.is_some()), ("cache", cache.is_some())] {
+            // A field that could not be read is among the unknown ones, until it is set.
+            if is_set && extra.contains_key(key) {
+                extra.to_mut().shift_remove(key);
+            }
+        }
         match content.stored_fields() {
             Ok((r#type, fields)) => {
                 StoredPart { r#type, fields, provider_data, cache, extra }.serialize(serializer)
+            }
+            Err(Value::Object(fields)) => {
+                let mut whole = fields.clone();
+                let set = [("provider_data", to_value(provider_data)), ("cache", to_value(cache))];
+                for (key, value) in set {
+                    let value = Some(value.map_err(S::Error::custom)?).filter(|value| !value.is_null());
+                    whole.extend(value.map(|value| (key.to_owned(), value)));
+                }
+                whole.extend(extra.into_owned());
+                whole.serialize(serializer)
             }
             Err(value) => value.serialize(serializer),
         }
@@ -292,17 +312,18 @@ fn read_part(value: Value) -> Part {
 fn read_known(value: &Value) -> Option<Part> {
     let map = value.as_object()?;
     let (content, known) = read_content(map.get("type")?.as_str()?, value)?;
-    let provider_data = match map.get("provider_data") {
-        None | Some(Value::Null) => None,
-        Some(data) => Some(Box::new(ProviderData::deserialize(data).ok()?)),
+    // Without these two fields, the content is readable all the same. A form of a later version stays among the unknown fields.
+    let provider_data = map.get("provider_data").and_then(|data| ProviderData::deserialize(data).ok());
+    let cache = map.get("cache").and_then(|mark| CacheMark::deserialize(mark).ok());
+    let is_known = |key: &str, value: &Value| match key {
+        "type" => true,
+        "provider_data" => provider_data.is_some() || value.is_null(),
+        "cache" => cache.is_some() || value.is_null(),
+        key => known.contains(&key),
     };
-    let cache = match map.get("cache") {
-        None | Some(Value::Null) => None,
-        Some(mark) => Some(CacheMark::deserialize(mark).ok()?),
-    };
-    let is_known = |key: &str| matches!(key, "type" | "provider_data" | "cache") || known.contains(&key);
-    let extra = map.iter().filter(|(key, _)| !is_known(key)).map(|(key, value)| (key.clone(), value.clone()));
-    Some(Part { content, provider_data, cache, extra: extra.collect() })
+    let unknown = map.iter().filter(|(key, value)| !is_known(key, value));
+    let extra = unknown.map(|(key, value)| (key.clone(), value.clone())).collect();
+    Some(Part { content, provider_data: provider_data.map(Box::new), cache, extra })
 }
 
 /// Returns the content of a part, and the names of the fields from which it was read. The caller puts all other fields into `extra`.

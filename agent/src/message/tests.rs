@@ -27,6 +27,44 @@ fn unknown_words_and_fields_are_kept_and_written_back() {
 }
 
 #[test]
+fn a_part_is_readable_without_a_mark_and_data_of_a_later_version() {
+    let stored = json!({"type": "text", "text": "hi", "cache": "24h", "provider_data": "new"});
+    let mut part: Part = serde_json::from_value(stored.clone()).unwrap();
+    assert_eq!(part.as_text(), Some("hi"));
+    assert_eq!(serde_json::to_value(&part).unwrap(), stored);
+    part = part.with_cache(CacheMark::Hour).with_provider_data(ProviderData::new("acme", 1));
+    let text = serde_json::to_string(&part).unwrap();
+    assert!(
+        !text.contains("24h") && !text.contains("new"),
+        "a field that is set replaces the unknown one: {text}"
+    );
+}
+
+#[test]
+fn the_fields_that_are_set_on_an_unknown_part_are_stored() {
+    let mut part = Part::new(Content::Unknown(json!({"type": "hologram"})));
+    part = part.with_cache(CacheMark::Hour).with_provider_data(ProviderData::new("acme", 1));
+    part.extra.insert("depth".to_owned(), 3.into());
+    let data = json!({"provider": "acme", "data": 1});
+    let stored = json!({"type": "hologram", "cache": "1h", "provider_data": data, "depth": 3});
+    assert_eq!(serde_json::to_value(&part).unwrap(), stored);
+}
+
+#[test]
+fn errors_do_not_contain_the_values() {
+    let secret = || json!("sk-secret");
+    for (stored, words) in [
+        (secret(), "a conversation is an object, found a string"),
+        (json!([secret()]), "a message is an object with a `role`, found a string"),
+        (json!({"version": secret(), "messages": []}), "a string as version"),
+        (json!([{"role": "tool_result", "call_id": "1", "metadata": [secret()]}]), "found a list"),
+    ] {
+        let error = serde_json::from_value::<Conversation>(stored).unwrap_err().to_string();
+        assert!(error.contains(words) && !error.contains("sk-"), "{error}");
+    }
+}
+
+#[test]
 fn an_unknown_field_of_the_conversation_is_kept() {
     let stored = json!({"version": 1, "messages": [], "title": "Weather"});
     let conversation: Conversation = serde_json::from_value(stored.clone()).unwrap();
@@ -70,11 +108,11 @@ fn older_forms_load_and_newer_ones_are_refused() {
     assert_eq!(serde_json::from_value::<Conversation>(json!({"messages": list})).unwrap().len(), 1);
     for (stored, words) in [
         (json!({"version": 2, "messages": "elsewhere"}), ["version 2", "up to 1"]),
-        (json!({"version": "one", "messages": []}), ["\"one\"", "up to 1"]),
+        (json!({"version": "one", "messages": []}), ["a string as version", "up to 1"]),
         (json!({"version": 1}), ["missing field", "messages"]),
-        (json!("hi"), ["object", "hi"]),
+        (json!("hi"), ["object", "a string"]),
         (json!([{"role": "tool_result"}]), ["tool_result", "call_id"]),
-        (json!([7]), ["role", "7"]),
+        (json!([7]), ["role", "a number"]),
     ] {
         let error = serde_json::from_value::<Conversation>(stored).unwrap_err().to_string();
         assert!(words.iter().all(|word| error.contains(word)), "{error}");
@@ -110,6 +148,28 @@ fn values_too_deep_for_a_reader_survive() {
     ]);
     let stored = serde_json::to_string(&conversation).unwrap();
     assert_eq!(serde_json::from_str::<Conversation>(&stored).unwrap(), conversation);
+}
+
+#[test]
+fn a_value_of_any_depth_is_read_as_it_was_or_refused() {
+    let deep = |levels: usize| {
+        let value = (1..levels).fold(json!([1]), |inner, level| {
+            if level % 2 == 0 { json!([inner, "\u{e9}\""]) } else { json!({"b": level, "a": inner}) }
+        });
+        serde_json::to_string(&CustomMessage::new("deep", value.clone())).map(|stored| (value, stored))
+    };
+    for levels in [64, 127, 128, 129, 200, 256] {
+        let (value, stored) = deep(levels).unwrap();
+        let message: CustomMessage = serde_json::from_str(&stored).unwrap();
+        assert_eq!(message.data, value, "{levels}");
+        assert_eq!(serde_json::to_string(&message).unwrap(), stored, "{levels}: also in the same order");
+    }
+    assert!(deep(257).unwrap_err().to_string().contains("more than 256 levels"));
+    for text in ["[1] x", "{", "[[1], \"]"] {
+        let message: CustomMessage =
+            serde_json::from_value(json!({"kind": "k", "data": {"$json": text}})).unwrap();
+        assert_eq!(message.data, json!({"$json": text}), "not written by this library");
+    }
 }
 
 #[test]

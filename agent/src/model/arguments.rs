@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::ModelEvent;
 use crate::args::{ArgumentEvent, ArgumentKind, ArgumentStream, read_literally};
+use crate::message::json;
 use crate::tool::definition::ToolDefinition;
 
 /// A change of a value in the arguments of a call while these arguments arrive: an owned [`ArgumentEvent`].
@@ -46,7 +47,7 @@ pub enum ArgumentChange {
     /// The value is complete.
     Finished {
         /// The value as it was sent, or `None` for an object or array, whose members were emitted one by one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, with = "json::option", skip_serializing_if = "Option::is_none")]
         value: Option<Value>,
     },
     /// The tool refuses a parameter, because of its value, or because its key is unknown or repeated. The result of the call will report

@@ -1,6 +1,8 @@
 //! Rules that keep a conversation within the context window of its model: old results are cleared, and old messages are replaced by a
 //! summary (compacted).
 
+use std::collections::HashMap;
+
 use crate::message::{ClearedResult, Conversation, ConversationView, Message, OutcomeKind, ViewError};
 use crate::tool::policy::Effect;
 
@@ -25,6 +27,9 @@ const TAIL_SHARE: u64 = 250;
 const SHORTENED_SHARE: u64 = 250;
 /// Maximum number of tokens that are reserved for a reply if the request has no `max_tokens`.
 const MAX_RESERVE: u64 = 32_000;
+
+/// The name of the tool with which the model of an assistant reads cleared results.
+const READ_RESULT: &str = "read_result";
 
 /// Returns the number of tokens to reserve for the reply. Callers reserve at most half of the window.
 pub(crate) fn reply_reserve(max_output: Option<u64>, max_tokens: Option<u64>) -> u64 {
@@ -250,6 +255,8 @@ impl ContextRules {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
+    /// A line that replaces a result names the tool `read_result`, which an assistant adds, only if the request has a tool of this name.
+    ///
     /// `request` is the next request to `model`. Its messages are ignored, because the view replaces them. The effect and
     /// [`keep_result`](crate::tool::ToolPolicy::keep_result) of its tools decide which results are cleared. The settings for summaries,
     /// such as [`compact_with`](Self::compact_with), and the token counter of an assistant are not used.
@@ -264,8 +271,11 @@ impl ContextRules {
         model: &dyn Model,
     ) -> Result<Option<usize>, ViewError> {
         let (info, counter) = (model.info(), &TokenEstimator);
+        let can_read = request.tools.iter().any(|tool| tool.name() == READ_RESULT);
         let usable = self.usable(model.context_window(), model.max_output(), request.max_tokens)?;
         let mut view = ConversationView::of(conversation);
+        let known = view.window_of(&format!("{}/{}", info.provider, info.model));
+        let usable = known.map_or(usable, |window| usable.min(window));
         loop {
             let estimate = request.estimate_view(&view, info, counter);
             let effect_of = |name: &str| match request.tools.iter().find(|tool| tool.name() == name) {
@@ -273,7 +283,7 @@ impl ContextRules {
                 None => Some(Effect::Once),
             };
             let size = SizeCounter { counter, api: &info.api };
-            let change = match self.decide(&view, estimate, usable, size, true, effect_of) {
+            let change = match self.decide(&view, estimate, usable, size, (true, can_read), effect_of) {
                 ViewDecision::Fits => return Ok(None),
                 ViewDecision::Compact { at } => return Ok(Some(at)),
                 ViewDecision::Full { needed, usable } => {
@@ -308,14 +318,15 @@ impl ContextRules {
     }
 
     /// Decides whether the view has to change before a request with this estimate. The decision depends only on the arguments. If
-    /// `may_compact` is false, no summary is proposed. Results of a tool for which `effect_of` returns `None` are kept.
+    /// `may_compact` is false, no summary is proposed. `can_read` says whether the model has the tool [`READ_RESULT`]. Results of a tool
+    /// for which `effect_of` returns `None` are kept.
     pub(crate) fn decide(
         &self,
         view: &ConversationView,
         estimate: TokenEstimate,
         usable: u64,
         size: SizeCounter<'_>,
-        may_compact: bool,
+        (may_compact, can_read): (bool, bool),
         effect_of: impl Fn(&str) -> Option<Effect>,
     ) -> ViewDecision {
         let usable = view.window().map_or(usable, |window| usable.min(window));
@@ -335,7 +346,7 @@ impl ContextRules {
         };
         let mut results = Vec::new();
         let mut reclaimed = 0_u64;
-        for (cleared, saved) in self.clearable(view, size, effect_of) {
+        for (cleared, saved) in self.clearable(view, size, can_read, effect_of) {
             if reclaimed >= minimum && used.saturating_sub(reclaimed) <= limit {
                 break;
             }
@@ -414,6 +425,7 @@ impl ContextRules {
         &self,
         view: &ConversationView,
         size: SizeCounter<'_>,
+        can_read: bool,
         effect_of: impl Fn(&str) -> Option<Effect>,
     ) -> impl Iterator<Item = (ClearedResult, u64)> {
         let messages = view.conversation();
@@ -425,20 +437,26 @@ impl ContextRules {
             None => messages.len(),
         };
         let turn = messages.iter().rposition(|message| matches!(&**message, Message::User(_))).unwrap_or(0);
-        (view.summarized()..newest_kept).filter_map(move |index| {
-            let message = view.sent_form(index).filter(|_| !view.is_replaced(index))?;
-            let result = message.as_tool_result()?;
+        let mut numbers: HashMap<&str, usize> = HashMap::new();
+        (0..newest_kept).filter_map(move |index| {
+            let whole = messages.get(index)?;
+            let result = whole.as_tool_result()?;
+            let number = *numbers.entry(&*result.call_id).and_modify(|number| *number += 1).or_insert(1);
+            let message = view.sent_form(index)?;
+            let tokens = size.message(message);
             let is_refused = result.code.as_deref() == Some("invalid_arguments") && index > turn;
             // The result of an interrupted call is not cleared, because the real result may still replace it.
             let is_open = result.outcome == OutcomeKind::Interrupted;
-            if self.kept_tools.contains(&result.tool) || is_refused || is_open {
+            if tokens < MIN_RESULT || self.kept_tools.contains(&result.tool) || is_refused || is_open {
                 return None;
             }
             let effect = effect_of(&result.tool)?;
-            let tokens = size.message(message);
-            let line = replacement(&result.tool, &result.call_id, tokens, effect);
+            let handle = can_read.then(|| handle_of(&result.call_id, number));
+            let line = replacement(&result.tool, handle.as_deref(), size.message(whole), effect);
             let saved = tokens.saturating_sub(size.counter.count_text(&line));
-            (tokens >= MIN_RESULT).then(|| (ClearedResult::new(index, line), saved))
+            // A shortened result may still be cleared, but a cleared one may not, even if its line is long.
+            let is_cleared = view.is_replaced(index) && message.text() == line;
+            (!is_cleared).then(|| (ClearedResult::new(index, line), saved))
         })
     }
 }
@@ -449,13 +467,21 @@ impl Default for ContextRules {
     }
 }
 
-fn replacement(tool: &str, call_id: &str, tokens: u64, effect: Effect) -> String {
+/// Returns the handle of the result that has this number among the results with the same call id, counted from 1. Call ids are unique only
+/// within one reply. `runtime/spill` finds the result of a handle.
+fn handle_of(call_id: &str, number: usize) -> String {
+    if number == 1 { call_id.to_owned() } else { format!("{call_id}#{number}") }
+}
+
+fn replacement(tool: &str, handle: Option<&str>, tokens: u64, effect: Effect) -> String {
     let again = match effect {
         Effect::Pure | Effect::Idempotent => "the call may be repeated",
         Effect::Once => "the call ran and must not be repeated",
     };
+    let read = handle.map(|handle| format!("`{READ_RESULT}` with the handle `{handle}` returns it; "));
     format!(
-        "[the result of `{tool}` was removed here to save room, about {tokens} tokens; `read_result` with the handle `{call_id}` returns it; {again}]"
+        "[the result of `{tool}` was removed here to save room, about {tokens} tokens; {}{again}]",
+        read.unwrap_or_default()
     )
 }
 

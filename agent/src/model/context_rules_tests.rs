@@ -1,5 +1,7 @@
 //! Tests of the rules on growing conversations, with small windows.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::message::{AssistantMessage, Conversation, Part, ToolResultMessage, UserMessage};
 use crate::model::{ContextReport, ModelInfo, scripted::ScriptedModel};
@@ -28,7 +30,7 @@ fn estimate_of(view: &ConversationView) -> TokenEstimate {
 fn decide(rules: &ContextRules, view: &ConversationView, usable: u64) -> ViewDecision {
     let size = SizeCounter { counter: &TokenEstimator, api: "acme-chat" };
     let effect_of = |tool: &str| Some(if tool == "send" { Effect::Once } else { Effect::Pure });
-    rules.decide(view, estimate_of(view), usable, size, true, effect_of)
+    rules.decide(view, estimate_of(view), usable, size, (true, true), effect_of)
 }
 
 #[test]
@@ -84,8 +86,10 @@ fn what_is_never_cleared() {
     let view = ConversationView::of(&conversation);
     let rules = ContextRules::new().keep_results_of(["plan"]).target(0.01).clear_at(0.02).compact_at(0.02);
     let size = SizeCounter { counter: &TokenEstimator, api: "acme-chat" };
-    let cleared: Vec<_> =
-        rules.clearable(&view, size, |_| Some(Effect::Once)).map(|(cleared, _)| cleared.index).collect();
+    let cleared: Vec<_> = rules
+        .clearable(&view, size, true, |_| Some(Effect::Once))
+        .map(|(cleared, _)| cleared.index)
+        .collect();
     assert_eq!(
         cleared,
         [6, 10, 14],
@@ -93,9 +97,9 @@ fn what_is_never_cleared() {
     );
 
     let none = ContextRules::new().keep_results(20);
-    assert_eq!(none.clearable(&view, size, |_| Some(Effect::Pure)).count(), 0);
+    assert_eq!(none.clearable(&view, size, true, |_| Some(Effect::Pure)).count(), 0);
     let all = ContextRules::new().keep_results(0);
-    assert_eq!(all.clearable(&view, size, |_| Some(Effect::Pure)).count(), 7);
+    assert_eq!(all.clearable(&view, size, true, |_| Some(Effect::Pure)).count(), 7);
 
     let refused = ToolResultMessage::new("call_x", "read", OutcomeKind::Failed)
         .with_code(Some("invalid_arguments".into()))
@@ -105,21 +109,42 @@ fn what_is_never_cleared() {
     conversation.push(Message::from(refused));
     let view = ConversationView::of(&conversation);
     assert_eq!(
-        all.clearable(&view, size, |_| Some(Effect::Pure)).count(),
+        all.clearable(&view, size, true, |_| Some(Effect::Pure)).count(),
         7,
         "the report of the current turn stays"
     );
     conversation.push(Message::user("Next"));
     let view = ConversationView::of(&conversation);
-    assert_eq!(all.clearable(&view, size, |_| Some(Effect::Pure)).count(), 8);
+    assert_eq!(all.clearable(&view, size, true, |_| Some(Effect::Pure)).count(), 8);
 }
 
 #[test]
 fn the_line_says_whether_the_call_may_be_repeated() {
     for (effect, words) in [(Effect::Pure, "may be repeated"), (Effect::Once, "must not be repeated")] {
-        let line = replacement("send", "call_1", 1_200, effect);
+        let line = replacement("send", Some("call_1"), 1_200, effect);
         assert!(line.contains(words) && line.contains("`read_result` with the handle `call_1`"), "{line}");
     }
+}
+
+#[test]
+fn a_line_names_one_result_and_no_tool_that_the_model_lacks() {
+    let mut conversation = Conversation::new();
+    for _ in 0..2 {
+        conversation.push(Message::from(AssistantMessage::new([Part::tool_call("call_1", "read", "{}")])));
+        let result = ToolResultMessage::new("call_1", "read", OutcomeKind::Completed);
+        conversation.push(Message::from(result.with_content(words(2_000))));
+    }
+    let (view, rules) = (ConversationView::of(&conversation), ContextRules::new().keep_results(0));
+    let size = SizeCounter { counter: &TokenEstimator, api: "acme-chat" };
+    let lines = |can_read| -> Vec<String> {
+        let cleared = rules.clearable(&view, size, can_read, |_| Some(Effect::Pure));
+        cleared.map(|(cleared, _)| cleared.line).collect()
+    };
+    let [first, second] = &lines(true)[..] else { panic!("both can be cleared") };
+    assert!(
+        first.contains("the handle `call_1` returns") && second.contains("the handle `call_1#2` returns")
+    );
+    assert!(lines(false).iter().all(|line| !line.contains("read_result")));
 }
 
 #[test]
@@ -134,6 +159,17 @@ fn a_result_longer_than_the_window_is_shortened() {
     assert_eq!((index, bytes), (2, 8_000));
     view.shorten(index, bytes).unwrap();
     assert_eq!(decide(&ContextRules::new(), &view, 8_000), ViewDecision::Fits);
+
+    // Once it is old, it is cleared like any other.
+    let (old, size) =
+        (ContextRules::new().keep_results(0), SizeCounter { counter: &TokenEstimator, api: "acme-chat" });
+    let clearable = |view: &ConversationView| -> Vec<_> {
+        old.clearable(view, size, true, |_| Some(Effect::Pure)).map(|(cleared, _)| cleared).collect()
+    };
+    let cleared = clearable(&view);
+    assert_eq!(cleared.len(), 1);
+    view.clear(cleared).unwrap();
+    assert_eq!(clearable(&view), []);
 }
 
 #[test]
@@ -195,6 +231,8 @@ fn a_loop_of_ones_own_is_told_where_a_summary_is_needed() {
         let mut sent = request.clone();
         sent.messages = conversation.view();
         assert!(ContextReport::of(&sent, &info()).used <= 20_000, "turn {turn}");
+        let names_a_tool = |message: &Arc<Message>| message.text().contains("read_result");
+        assert!(!sent.messages.iter().any(names_a_tool), "the request has no tools");
     }
     assert!(summaries > 0 && conversation.view_changes().len() > summaries);
 

@@ -264,7 +264,7 @@ impl ModelError {
         self.edit(|inner| inner.message = format!("{}, from {address}: {hint}", inner.message))
     }
 
-    /// Removes secrets, and their forms with JSON escapes, from every text of the error.
+    /// Removes secrets, and their forms with JSON escapes, from every text of the error. A source with a secret is replaced by its text.
     #[cfg(feature = "http")]
     pub(crate) fn without_secrets(self, secrets: &[&str]) -> Self {
         let secrets: Vec<String> = secrets
@@ -291,6 +291,14 @@ impl ModelError {
             inner.code.iter_mut().for_each(clean);
             inner.body.iter_mut().for_each(clean);
             inner.request_id.iter_mut().for_each(clean);
+            if let Some(source) = &inner.source {
+                let text = crate::error_text::with_sources(&**source);
+                let mut cleaned = text.clone();
+                clean(&mut cleaned);
+                if cleaned != text {
+                    inner.source = Some(Box::<dyn Error + Send + Sync>::from(cleaned).into());
+                }
+            }
         })
     }
 
@@ -503,7 +511,9 @@ mod tests {
     fn secrets_are_taken_out_also_where_the_body_was_cut() {
         for before in MAX_BODY - 12..MAX_BODY + 2 {
             let body = format!("{}sk-secret!{}", "x".repeat(before), "y".repeat(50));
-            let error = ModelError::protocol("sk-secret!").with_body(&body).without_secrets(&["sk-secret!"]);
+            let error = ModelError::protocol("sk-secret!").with_body(&body);
+            let source = std::io::Error::other("no route to https://x/?key=sk-secret!");
+            let error = error.with_source(source).without_secrets(&["sk-secret!"]);
             let shown = format!("{error:?}");
             assert!(!shown.contains("sk") && !shown.contains("xs…"), "{before}: {shown}");
         }

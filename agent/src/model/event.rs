@@ -125,7 +125,8 @@ pub enum ModelEvent {
         /// The index of the part.
         content_index: usize,
     },
-    /// A complete part. If the part has started before, this event contains the final version and ends the part.
+    /// A complete part. If the part has started before, this event contains the final version and ends the part. What the deltas so
+    /// far lack is not emitted: only the message has the final version.
     Part {
         /// The index of the part.
         content_index: usize,

@@ -106,10 +106,10 @@ impl ManagedTool {
     }
 
     fn limited(mut self, limit: impl FnOnce(&mut Option<u32>, &mut Vec<String>, &mut Vec<String>)) -> Self {
-        let tool = match &mut self {
-            Self::Unrendered(tool) => &mut **tool,
-            tool => tool,
-        };
+        let mut tool = &mut self;
+        while let Self::Unrendered(inner) = tool {
+            tool = inner;
+        }
         if let Self::WebSearch { max_uses, allowed_domains, blocked_domains }
         | Self::WebFetch { max_uses, allowed_domains, blocked_domains } = tool
         {
@@ -298,5 +298,17 @@ impl ManagedResult {
             Self::CodeExecution { .. } => "code execution",
             Self::ImageGeneration { .. } => "image generation",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_reaches_the_tool_through_any_number_of_wrappers() {
+        let wrap = |tool| ManagedTool::Unrendered(Box::new(tool));
+        let search = wrap(wrap(ManagedTool::web_search())).blocked_domains(["example.com"]);
+        assert_eq!(search.as_requested(), &ManagedTool::web_search().blocked_domains(["example.com"]));
     }
 }

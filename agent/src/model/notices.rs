@@ -14,16 +14,36 @@ pub(crate) enum RequestNotice {
     BudgetNear { key: String, budget: String, share: f64 },
 }
 
+/// Maximum number of notices. Without a runtime, nobody takes them, and a `StepCx` may be used for any number of requests.
+const MAX_NOTICES: usize = 256;
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestNotices(Arc<Mutex<Vec<RequestNotice>>>);
 
 impl RequestNotices {
     pub(crate) fn add(&self, notice: RequestNotice) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+        let mut notices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if notices.len() < MAX_NOTICES {
+            notices.push(notice);
+        }
     }
 
     #[cfg(feature = "runtime")]
     pub(crate) fn take(&self) -> Vec<RequestNotice> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(all(test, feature = "runtime"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notices_that_nobody_takes_are_bounded() {
+        let notices = RequestNotices::default();
+        for waited_ms in 0..10 * MAX_NOTICES as u64 {
+            notices.add(RequestNotice::Delayed { waited_ms, limit: "model".to_owned() });
+        }
+        assert_eq!(notices.take().len(), MAX_NOTICES);
     }
 }

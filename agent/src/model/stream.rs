@@ -46,7 +46,8 @@ pub struct ModelStream {
     accumulator: Accumulator,
     ready: VecDeque<ModelEvent>,
     arguments: Option<CallArguments>,
-    /// The cell in which a `Fallback` puts the provider, protocol, model and additional fields of the reply. `None` for any other model.
+    /// The cell in which a `Fallback` or a [whole reply](Self::from_reply) puts the provider, protocol, model and additional fields of the
+    /// reply. `None` for any other model.
     author: Option<Arc<OnceLock<AssistantMessage>>>,
     error: Option<ModelError>,
     #[cfg(feature = "studio")]
@@ -150,7 +151,12 @@ impl ModelStream {
         info: &ModelInfo,
         reply: impl Future<Output = Result<AssistantMessage, ModelError>> + Send + 'static,
     ) -> Self {
-        Self::new(cx, info, WholeReply { reply: Some(Box::pin(reply)), events: VecDeque::new() })
+        let ModelInfo { provider, api, model, .. } = info.clone();
+        let names = AssistantMessage { provider, api, model, ..AssistantMessage::default() };
+        let author = Arc::new(OnceLock::new());
+        let reply = Some((Box::pin(reply), names));
+        Self::new(cx, info, WholeReply { reply, events: VecDeque::new(), author: author.clone() })
+            .with_author(author)
     }
 
     /// Creates the stream of a reply from events that are already available, for example in a recording or a test.
@@ -296,7 +302,7 @@ impl Stream for ModelStream {
                 }
                 Some(Err(error)) => return this.fail(error),
                 None if this.accumulator.is_stopped() => {
-                    this.events = None;
+                    this.drop_events();
                     #[cfg(feature = "studio")]
                     this.on_end
                         .take()
@@ -329,19 +335,28 @@ impl<I: Iterator<Item = Result<ModelEvent, ModelError>> + Unpin> Stream for Read
 }
 
 struct WholeReply<F> {
-    reply: Option<Pin<Box<F>>>,
+    /// The reply, and a message with only the names of the model.
+    reply: Option<(Pin<Box<F>>, AssistantMessage)>,
     events: VecDeque<ModelEvent>,
+    author: Arc<OnceLock<AssistantMessage>>,
 }
 
 impl<F: Future<Output = Result<AssistantMessage, ModelError>>> Stream for WholeReply<F> {
     type Item = Result<ModelEvent, ModelError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if let Some(reply) = &mut self.reply {
+        let this = &mut *self;
+        if let Some((reply, names)) = &mut this.reply {
             let result = ready!(reply.as_mut().poll(cx));
-            self.reply = None;
+            let names = std::mem::take(names);
+            this.reply = None;
             match result {
-                Ok(message) => self.events = events_of(message),
+                Ok(mut message) => {
+                    let extra = std::mem::take(&mut message.extra);
+                    // This is the only reply, so `author` is set only once.
+                    let _ = this.author.set(AssistantMessage { extra, ..names });
+                    this.events = events_of(message);
+                }
                 Err(error) => return Poll::Ready(Some(Err(error))),
             }
         }

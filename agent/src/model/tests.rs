@@ -158,6 +158,26 @@ fn whole_parts_are_emitted_like_streamed_ones_and_final_ones_replace() {
 }
 
 #[test]
+fn a_panic_of_the_events_at_the_end_of_a_reply_is_caught() {
+    struct Bomb(Given);
+    impl Stream for Bomb {
+        type Item = Result<ModelEvent, ModelError>;
+        fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+            Pin::new(&mut self.0).poll_next(cx)
+        }
+    }
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("the events panic");
+        }
+    }
+    let events = vec![Ok(text(0, "Hi")), Ok(stop(StopReason::Stop))];
+    let bomb = Bomb(Given(events.into_iter()));
+    let reply = now(ModelStream::new(&StepCx::new(), &ModelInfo::default(), bomb).reply());
+    assert_eq!(reply.unwrap().text(), "Hi");
+}
+
+#[test]
 fn contradictions_and_broken_replies_are_protocol_errors() {
     let cases: [(Vec<E>, &str); 8] = [
         (vec![], "broke off"),
@@ -224,6 +244,7 @@ fn a_model_that_does_not_stream_loses_nothing() {
     given.usage = Usage::new(1, 2);
     given.response_id = Some("r".into());
     given.provider_data = Some(Box::new(ProviderData::new("acme", 1)));
+    given.extra.insert("latency".into(), json!(3));
     let expected = given.clone();
     let info = ModelInfo::new("acme", "chat", "a-1");
     let reply =
@@ -239,7 +260,7 @@ fn arguments_are_emitted_value_by_value_if_the_request_asks_for_it() {
     let call = [
         E::ToolCallStart { content_index: 0, id: "c".into(), name: "f".into() },
         E::ToolCallDelta { content_index: 0, delta: r#"{"text": "Zo"#.into() },
-        E::ToolCallDelta { content_index: 0, delta: r#"e", "n": [7]}"#.into() },
+        E::ToolCallDelta { content_index: 0, delta: r#"e", "n": [7, null]}"#.into() },
         E::Stop { reason: StopReason::ToolUse, detail: None, raw: None },
     ];
     let read = |request: &ModelRequest| {
@@ -270,6 +291,8 @@ fn arguments_are_emitted_value_by_value_if_the_request_asks_for_it() {
         json!({"path": "/n", "change": "started", "kind": "array"}),
         json!({"path": "/n/0", "change": "started", "kind": "number"}),
         json!({"path": "/n/0", "change": "finished", "value": 7}),
+        json!({"path": "/n/1", "change": "started", "kind": "null"}),
+        json!({"path": "/n/1", "change": "finished", "value": null}),
         json!({"path": "/n", "change": "finished"}),
         json!({"path": "", "change": "finished"}),
     ];

@@ -1,6 +1,7 @@
 //! The function `agent::model` of builds without a provider. It always fails, with an error that names the missing feature.
 
 use super::BuildModelError;
+use super::build_error::provider_of;
 use crate::model::{Model, ModelRequest, ModelStream, StepCx};
 
 #[derive(Clone, Debug)]
@@ -13,8 +14,11 @@ impl Model for NoModel {
 }
 
 pub(crate) fn model(name: &str) -> Result<NoModel, BuildModelError> {
-    let provider = name.split_once('/').map_or(name, |(provider, _)| provider);
-    Err(BuildModelError::no_provider(provider, &[], None))
+    let (provider, full) = match name.split_once('/') {
+        Some((provider, _)) => (provider, None),
+        None => (name, provider_of(name).map(|provider| format!("{provider}/{name}"))),
+    };
+    Err(BuildModelError::no_provider(provider, &[], full.as_deref()))
 }
 
 #[cfg(test)]
@@ -27,6 +31,12 @@ mod tests {
                 format!("there is no provider `{provider}`: switch on the feature `{provider}` of `agent`");
             assert_eq!(error.to_string(), said);
         }
+        let said = crate::model("claude-sonnet-5").map(drop).unwrap_err().to_string();
+        assert_eq!(
+            said,
+            "there is no provider `claude-sonnet-5`: switch on the feature `anthropic` of `agent` (did you mean \
+             `anthropic/claude-sonnet-5`?)"
+        );
         assert!(
             crate::model("groq/x").map(drop).unwrap_err().to_string().contains("feature `openai` of `agent`")
         );

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::parts::{JsonObject, add_options, is_null, merge_options};
 use crate::message::kept::TextSegment;
+use crate::model::{ModelError, ModelErrorKind};
 
 /// The body of a request. Requests of one conversation share the segments that contain the messages sent before.
 ///
@@ -72,19 +73,36 @@ impl BodyFields {
         self.lists.push((key, items));
     }
 
-    pub(super) fn add_options(&mut self, options: Option<&Value>) {
-        self.remove_replaced(options);
+    /// Adds values to a list that [`set`](Self::set) or the options have set, unless the list contains them.
+    pub(super) fn extend_list(&mut self, key: &str, texts: &[&str]) {
+        let Some(Value::Array(list)) = self.fields.get_mut(key) else { return };
+        for text in texts {
+            if !list.iter().any(|known| known == text) {
+                list.push((*text).into());
+            }
+        }
+    }
+
+    pub(super) fn add_options(&mut self, options: Option<&Value>) -> Result<(), ModelError> {
+        self.remove_replaced(options)?;
         add_options(&mut self.fields, options);
+        Ok(())
     }
 
-    pub(super) fn merge_options(&mut self, options: Option<&Value>) {
-        self.remove_replaced(options);
+    pub(super) fn merge_options(&mut self, options: Option<&Value>) -> Result<(), ModelError> {
+        self.remove_replaced(options)?;
         merge_options(&mut self.fields, options);
+        Ok(())
     }
 
-    fn remove_replaced(&mut self, options: Option<&Value>) {
-        let Some(options) = options else { return };
+    fn remove_replaced(&mut self, options: Option<&Value>) -> Result<(), ModelError> {
+        let Some(options) = options else { return Ok(()) };
+        if !options.is_object() {
+            let text = "the provider options are not an object";
+            return Err(ModelError::new(ModelErrorKind::InvalidRequest, text));
+        }
         self.lists.retain(|(key, _)| options.get(*key).is_none() && !is_null(options, key));
+        Ok(())
     }
 
     pub(super) fn into_body(self) -> RequestBody {
@@ -223,12 +241,17 @@ mod tests {
             let mut merged = BodyFields { fields: fields.fields.clone(), lists: fields.lists.clone() };
             let mut whole_merged = whole.clone();
             add_options(&mut whole, Some(&options));
-            fields.add_options(Some(&options));
+            fields.add_options(Some(&options)).unwrap();
             assert_eq!(fields.into_body().text(), Value::Object(whole).to_string(), "{options}");
             merge_options(&mut whole_merged, Some(&options));
-            merged.merge_options(Some(&options));
+            merged.merge_options(Some(&options)).unwrap();
             assert_eq!(merged.into_body().text(), Value::Object(whole_merged).to_string(), "{options}");
         }
         assert_eq!(BodyFields::default().into_body().text(), "{}");
+        for refused in [json!("flex"), json!([1]), Value::Null] {
+            let add = BodyFields::default().add_options(Some(&refused));
+            let merge = BodyFields::default().merge_options(Some(&refused));
+            assert!(add.is_err() && merge.is_err(), "{refused}");
+        }
     }
 }

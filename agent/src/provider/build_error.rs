@@ -59,11 +59,19 @@ crate::error_text::debug_is_the_sentence!(BuildModelError);
 
 impl BuildModelError {
     pub(super) fn no_provider(name: &str, known: &[&str], suggestion: Option<&str>) -> Self {
-        let problem = format!("there is no provider `{name}`{}", feature_advice(name));
-        Self::Unknown { message: format!("{problem}{}{}", advice(known), hint(suggestion)) }
+        let provider =
+            suggestion.and_then(|full| full.split_once('/')).map_or(name, |(provider, _)| provider);
+        let advice = match missing_feature(provider) {
+            Some(feature) => format!(": switch on the feature `{feature}` of `agent`"),
+            None if cfg!(not(feature = "openai")) => {
+                format!(" (most speak OpenAI's protocol: feature `openai` of `agent`){}", advice(known))
+            }
+            None => advice(known),
+        };
+        Self::Unknown { message: format!("there is no provider `{name}`{advice}{}", hint(suggestion)) }
     }
 
-    /// Creates the error for a name without a model: `openai/`, or `openai` if there is no default model. `variable` is the environment
+    /// Creates the error for a name without a model, `openai` or `openai/`, if there is no default model. `variable` is the environment
     /// variable that sets the default model.
     #[cfg(feature = "http")]
     pub(super) fn no_model(name: &str, variable: &str, known: &[&str]) -> Self {
@@ -83,14 +91,33 @@ fn hint(suggestion: Option<&str>) -> String {
     suggestion.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
 }
 
-fn feature_advice(name: &str) -> &'static str {
-    match name {
-        "anthropic" if cfg!(not(feature = "anthropic")) => ": switch on the feature `anthropic` of `agent`",
-        "gemini" if cfg!(not(feature = "gemini")) => ": switch on the feature `gemini` of `agent`",
-        "openai" | "openai-responses" if cfg!(not(feature = "openai")) => {
-            ": switch on the feature `openai` of `agent`"
+/// Returns the feature that adds a provider, if it is off.
+pub(super) fn missing_feature(provider: &str) -> Option<&'static str> {
+    match provider {
+        "anthropic" if cfg!(not(feature = "anthropic")) => Some("anthropic"),
+        "gemini" if cfg!(not(feature = "gemini")) => Some("gemini"),
+        "openai" | "openai-responses" | "xai" | "deepseek" | "mistral" | "moonshot" | "zai"
+            if cfg!(not(feature = "openai")) =>
+        {
+            Some("openai")
         }
-        _ if cfg!(not(feature = "openai")) => " (most speak OpenAI's protocol: feature `openai` of `agent`)",
-        _ => "",
+        _ => None,
+    }
+}
+
+/// Returns the provider of a model whose name has none, such as `gpt-5`.
+pub(super) fn provider_of(model: &str) -> Option<&'static str> {
+    let begins = |words: &[&str]| words.iter().any(|word| model.starts_with(word));
+    match () {
+        () if ["gemini", "deepseek", "mistral"].contains(&model) => None,
+        () if begins(&["claude"]) => Some("anthropic"),
+        () if begins(&["gpt-", "o1", "o3", "o4", "chatgpt"]) => Some("openai"),
+        () if begins(&["gemini"]) => Some("gemini"),
+        () if begins(&["grok"]) => Some("xai"),
+        () if begins(&["deepseek"]) => Some("deepseek"),
+        () if begins(&["mistral", "magistral", "codestral"]) => Some("mistral"),
+        () if begins(&["kimi"]) => Some("moonshot"),
+        () if begins(&["glm"]) => Some("zai"),
+        () => None,
     }
 }

@@ -74,7 +74,10 @@ impl CallIds {
     }
 }
 
-/// Returns `length` lower-case letters and digits, at most 64, that are derived from an id and a number.
+/// Maximum length of a digest, far above the lengths that servers ask for.
+const MAX_DIGEST: usize = 1024;
+
+/// Returns `length` lower-case letters and digits, at most [`MAX_DIGEST`], that are derived from an id and a number.
 pub(super) fn digest(id: &str, number: u32, length: usize) -> String {
     // FNV-1a suffices, because the digest must be well distributed, but not secret.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -82,8 +85,9 @@ pub(super) fn digest(id: &str, number: u32, length: usize) -> String {
     for byte in id.bytes().chain(numbered.into_iter().flatten()) {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
-    let mut digits = String::with_capacity(length.min(64));
-    for _ in 0..length.min(64) {
+    let length = length.min(MAX_DIGEST);
+    let mut digits = String::with_capacity(length);
+    for _ in 0..length {
         digits.extend(char::from_digit(u32::try_from(hash % 36).unwrap_or_default(), 36));
         hash = (hash / 36).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (hash >> 7);
     }

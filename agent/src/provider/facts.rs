@@ -112,7 +112,8 @@ impl Prices {
         self
     }
 
-    /// Returns the cost of a request and its reply.
+    /// Returns the cost of a request and its reply. If the provider reports that it made several requests, each one has its own
+    /// surcharge. Tokens that Anthropic keeps in its cache for an hour cost at least twice as much as input.
     ///
     /// ```
     /// use agent::message::Usage;
@@ -121,8 +122,21 @@ impl Prices {
     /// let cost = Prices::new(2.0, 8.0).cost(&Usage::new(500_000, 250_000));
     /// assert_eq!((cost.input, cost.output, cost.total), (1.0, 2.0, 3.0));
     /// ```
-    #[expect(clippy::cast_precision_loss, reason = "counts of tokens are far below 2^52")]
     pub fn cost(&self, usage: &crate::message::Usage) -> crate::message::Cost {
+        #[cfg(feature = "anthropic")]
+        if let Some(raw) = usage.raw.as_deref() {
+            let requests = super::anthropic::requests(raw);
+            let sum = requests.iter().sum::<crate::message::Usage>();
+            if requests.len() > 1 && (sum.input, sum.output) == (usage.input, usage.output) {
+                let costs = requests.iter().map(|request| self.cost_of_request(request));
+                return costs.fold(crate::message::Cost::default(), |sum, cost| sum + cost);
+            }
+        }
+        self.cost_of_request(usage)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "counts of tokens are far below 2^52")]
+    fn cost_of_request(&self, usage: &crate::message::Usage) -> crate::message::Cost {
         let price = |tokens: u64, dollars: f64| tokens as f64 * dollars / 1e6;
         let long = self.long.filter(|long| usage.input > long.above);
         let (more, more_out) = long.map_or((1.0, 1.0), |long| (long.input_factor, long.output_factor));
@@ -131,7 +145,13 @@ impl Prices {
         cost.input = price(plain, self.input * more);
         cost.output = price(usage.output, self.output * more_out);
         cost.cache_read = price(usage.cache_read, self.cache_read * more);
-        cost.cache_write = price(usage.cache_write, self.cache_write * more);
+        // The price list has no price of its own for an hour. Source: Anthropic's page on prices: twice the price of input.
+        let for_hour =
+            usage.raw.as_ref().and_then(|raw| raw.pointer("/cache_creation/ephemeral_1h_input_tokens"));
+        let for_hour =
+            for_hour.and_then(serde_json::Value::as_u64).unwrap_or_default().min(usage.cache_write);
+        cost.cache_write = price(usage.cache_write - for_hour, self.cache_write * more)
+            + price(for_hour, self.cache_write.max(self.input * 2.0) * more);
         cost.total = cost.input + cost.output + cost.cache_read + cost.cache_write;
         cost
     }
@@ -280,22 +300,6 @@ pub(super) fn known(name: &str) -> Option<ModelFacts> {
     })
 }
 
-#[cfg(feature = "http")]
-pub(super) fn provider_of(model: &str) -> Option<&'static str> {
-    let begins = |words: &[&str]| words.iter().any(|word| model.starts_with(word));
-    match () {
-        () if begins(&["claude"]) => Some("anthropic"),
-        () if begins(&["gpt-", "o1", "o3", "o4", "chatgpt"]) => Some("openai"),
-        () if begins(&["gemini"]) => Some("gemini"),
-        () if begins(&["grok"]) => Some("xai"),
-        () if begins(&["deepseek"]) => Some("deepseek"),
-        () if begins(&["mistral", "magistral", "codestral"]) => Some("mistral"),
-        () if begins(&["kimi"]) => Some("moonshot"),
-        () if begins(&["glm"]) => Some("zai"),
-        () => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -337,6 +341,33 @@ mod tests {
         };
         let cost = Prices::new(2.0, 8.0).with_cache(0.5, 4.0).cost(&usage);
         assert_eq!((cost.input, cost.cache_read, cost.cache_write, cost.total), (1.0, 0.2, 0.4, 1.6));
+    }
+
+    #[test]
+    fn an_hour_in_the_cache_costs_twice_the_input() {
+        let raw = serde_json::json!({"cache_creation": {"ephemeral_1h_input_tokens": 300_000}});
+        let usage = crate::message::Usage {
+            cache_write: 400_000,
+            raw: Some(Box::new(raw)),
+            ..crate::message::Usage::new(400_000, 0)
+        };
+        let cost = Prices::new(2.0, 8.0).with_cache(0.2, 2.5).cost(&usage);
+        assert_eq!((cost.input, cost.cache_write), (0.0, 0.25 + 1.2));
+    }
+
+    #[cfg(feature = "anthropic")]
+    #[test]
+    fn each_of_several_requests_has_its_own_surcharge() {
+        let one = serde_json::json!({"type": "message", "input_tokens": 300_000, "output_tokens": 0});
+        let usage = crate::message::Usage {
+            raw: Some(Box::new(serde_json::json!({"iterations": [one, one]}))),
+            ..crate::message::Usage::new(600_000, 0)
+        };
+        let prices = Prices::new(2.0, 8.0).above(399_999, 2.0, 1.5);
+        assert_eq!(
+            (prices.cost(&usage).total, prices.cost(&crate::message::Usage::new(600_000, 0)).total),
+            (1.2, 2.4)
+        );
     }
 
     #[test]

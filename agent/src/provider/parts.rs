@@ -92,6 +92,21 @@ pub(super) fn add_rest(object: &mut JsonObject, rest: Option<&Value>) {
     }
 }
 
+/// Merges a piece into an object, at every depth. The texts of the fields `joined` are appended.
+pub(super) fn merge_pieces(known: &mut JsonObject, more: &JsonObject, joined: &[&str]) {
+    for (key, value) in more.iter().filter(|(_, value)| !value.is_null() && *value != "") {
+        match (known.get_mut(key), value) {
+            (Some(Value::String(text)), Value::String(more)) if joined.contains(&key.as_str()) => {
+                text.push_str(more);
+            }
+            (Some(Value::Object(known)), Value::Object(more)) => merge_pieces(known, more, joined),
+            _ => {
+                known.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
 const FIRST: &str = "first";
 
 /// Marks a request that begins with the assistant, so that the encoder does not add [`OPENING`].

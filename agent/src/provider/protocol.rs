@@ -235,7 +235,7 @@ pub trait Decoder: Send {
     /// let stream = br#"data: {"choices": [{"delta": {"content": "Hi"}}], "usage": {"prompt_tokens": 3}}"#;
     /// let mut parser = SseParser::new();
     /// parser.push(stream, |_| {}).unwrap();
-    /// parser.finish(|event| decoder.event(&event, &mut events).unwrap());
+    /// parser.finish(|event| decoder.event(&event, &mut events).unwrap()).unwrap();
     /// decoder.abandon(&mut events);
     /// assert!(matches!(events.last(), Some(ModelEvent::Usage { usage }) if usage.input == 3));
     /// # }
@@ -362,7 +362,7 @@ impl HttpRequest {
     }
 
     /// Returns the whole URL. The base URL may already end in the beginning of the path, such as the version, or in the whole path. A
-    /// query of the base URL is moved to the end of the whole URL.
+    /// query of the base URL is moved to the end of the whole URL, without what the query of the path already contains.
     ///
     /// ```
     /// use agent::provider::HttpRequest;
@@ -371,20 +371,29 @@ impl HttpRequest {
     /// for base in ["https://a.example", "https://a.example/v1/", "https://a.example/v1/messages"] {
     ///     assert_eq!(request.url(base), "https://a.example/v1/messages");
     /// }
+    /// let request = HttpRequest::post("/v1/m:stream?alt=sse", serde_json::json!({}));
+    /// for base in ["https://a.example?x=1", "https://a.example/v1/m:stream?alt=sse&x=1"] {
+    ///     assert_eq!(request.url(base), "https://a.example/v1/m:stream?alt=sse&x=1");
+    /// }
     /// ```
     pub fn url(&self, base: &str) -> String {
-        let (base, query) = base.split_once('?').map_or((base, None), |(base, query)| (base, Some(query)));
+        fn split(url: &str) -> (&str, Option<&str>) {
+            url.split_once('?').map_or((url, None), |(url, query)| (url, Some(query)))
+        }
+        let ((base, query), (path, own)) = (split(base), split(&self.path));
         let base = base.trim_end_matches('/');
-        let overlap = (0..=self.path.len()).rev().filter(|&at| self.path.is_char_boundary(at)).find(|&at| {
-            let (head, tail) = self.path.split_at(at);
+        let overlap = (0..=path.len()).rev().filter(|&at| path.is_char_boundary(at)).find(|&at| {
+            let (head, tail) = path.split_at(at);
             base.ends_with(head) && (tail.is_empty() || tail.starts_with('/'))
         });
-        let rest = self.path.get(overlap.unwrap_or(0)..).unwrap_or_default();
-        match query {
-            None => format!("{base}{rest}"),
-            Some(query) if rest.contains('?') => format!("{base}{rest}&{query}"),
-            Some(query) => format!("{base}{rest}?{query}"),
+        let mut url = format!("{base}{}", path.get(overlap.unwrap_or(0)..).unwrap_or_default());
+        let own: Vec<&str> = own.into_iter().flat_map(|own| own.split('&')).collect();
+        let more = query.into_iter().flat_map(|query| query.split('&')).filter(|pair| !own.contains(pair));
+        for (at, pair) in own.iter().copied().chain(more).enumerate() {
+            url.push(if at == 0 { '?' } else { '&' });
+            url.push_str(pair);
         }
+        url
     }
 }
 

@@ -21,7 +21,7 @@ const OUTPUT: [&str; 1] = ["anthropic-ratelimit-output-tokens-{}"];
 pub(super) fn provider_quota(headers: &[(String, String)], now: SystemTime) -> ProviderQuota {
     let response = HttpResponse::new(200, headers, b"");
     let find = |names: &[&str]| names.iter().find_map(|names| quota_left(&response, names, now));
-    ProviderQuota { left: [find(&REQUESTS), find(&TOKENS), find(&INPUT), find(&OUTPUT)] }
+    ProviderQuota { left: [find(&REQUESTS), find(&TOKENS), find(&INPUT), find(&OUTPUT)], pause: None }
 }
 
 fn quota_left(response: &HttpResponse<'_>, names: &str, now: SystemTime) -> Option<QuotaLeft> {

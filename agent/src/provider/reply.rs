@@ -6,6 +6,7 @@ use super::protocol::{Decoder, HttpResponse, Protocol};
 use super::sse::{SseEvent, SseParser};
 use super::{failure, sse, weight};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo};
+use crate::parse_error::ParseError;
 
 /// A reader of one response, which arrives in chunks of any size. The reader detects whether the response is a stream, a JSON body or an
 /// error.
@@ -100,7 +101,7 @@ impl ReplyReader {
             return Ok(());
         }
         self.read = self.read.saturating_add(chunk.len());
-        if self.read > self.limits.body {
+        if self.read > self.limits.body && is_success(self.status) {
             return Err(self.fail_too_long(self.limits.body, out));
         }
         let chunk = if matches!(self.form, BodyForm::Unknown) {
@@ -139,9 +140,7 @@ impl ReplyReader {
                 let (decoder, max) = (&mut self.decoder, self.limits.event);
                 let parsed =
                     parser.push(chunk, |event| decode_event(decoder, max, &mut outcome, &event, out));
-                outcome
-                    .and(parsed.map_err(|error| ModelError::protocol(error.to_string()).with_source(error)))
-                    .map_err(|error| self.fail(error, out))
+                outcome.and(parsed.map_err(over_limit)).map_err(|error| self.fail(error, out))
             }
             _ if is_success(self.status) => {
                 if self.body.len().saturating_add(chunk.len()) > self.limits.document {
@@ -151,15 +150,15 @@ impl ReplyReader {
                 Ok(())
             }
             _ => {
-                let room = MAX_ERROR_BODY.saturating_sub(self.body.len()).min(chunk.len());
+                let room = self.max_error_body().saturating_sub(self.body.len()).min(chunk.len());
                 self.body.extend_from_slice(chunk.get(..room).unwrap_or_default());
                 Ok(())
             }
         }
     }
 
-    /// Returns whether the stream is complete, so that [`finish`](Self::finish) may be called before the response ends. Returns `false` for
-    /// a response that is not a stream.
+    /// Returns whether the stream is complete, so that [`finish`](Self::finish) may be called before the response ends. An error is
+    /// complete when its body has reached the maximum length. Returns `false` for a JSON body.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -175,7 +174,14 @@ impl ReplyReader {
     /// # }
     /// ```
     pub fn is_complete(&self) -> bool {
-        matches!(self.form, BodyForm::Stream(_)) && self.decoder.is_complete()
+        match self.form {
+            BodyForm::Stream(_) => self.decoder.is_complete(),
+            _ => !is_success(self.status) && self.body.len() >= self.max_error_body(),
+        }
+    }
+
+    fn max_error_body(&self) -> usize {
+        MAX_ERROR_BODY.min(self.limits.body)
     }
 
     /// Handles the end of the response.
@@ -189,7 +195,7 @@ impl ReplyReader {
         let last = self.decode_last_event(out);
         let result = match (&self.form, last) {
             // A last event that cannot be parsed was cut. If the reply is incomplete without it, a retry may help.
-            (BodyForm::Stream(_), Err(error)) if error.kind() == ModelErrorKind::Protocol => {
+            (BodyForm::Stream(_), Err(error)) if may_be_cut(&error) => {
                 self.decoder.finish(out).map_err(|_| error.with_retryable(true))
             }
             (BodyForm::Stream(_), last) => last.and_then(|()| self.decoder.finish(out)),
@@ -232,8 +238,7 @@ impl ReplyReader {
         }
         // A parse error of the last event is ignored, because the event was probably cut. An error that the provider reported is returned
         // instead of `reason`.
-        let reported =
-            self.decode_last_event(out).err().filter(|error| error.kind() != ModelErrorKind::Protocol);
+        let reported = self.decode_last_event(out).err().filter(|error| !may_be_cut(error));
         let result = match (&self.form, reported) {
             (_, Some(error)) => Err(error),
             (BodyForm::Stream(_), None) if self.decoder.has_ended() => self.decoder.finish(out),
@@ -247,12 +252,13 @@ impl ReplyReader {
 
     /// Decodes the last event of a stream, if no blank line follows the event.
     fn decode_last_event(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        let mut outcome = Ok(());
         if let BodyForm::Stream(parser) = &mut self.form {
+            let mut outcome = Ok(());
             let (decoder, max) = (&mut self.decoder, self.limits.event);
-            parser.finish(|event| decode_event(decoder, max, &mut outcome, &event, out));
+            let parsed = parser.finish(|event| decode_event(decoder, max, &mut outcome, &event, out));
+            return outcome.and(parsed.map_err(over_limit));
         }
-        outcome
+        Ok(())
     }
 
     fn decode_document(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
@@ -286,7 +292,8 @@ fn decode_event(
         return;
     }
     if !weight::fits(event.data.as_bytes(), max) {
-        *outcome = Err(ModelError::protocol("an event of the stream consists of too many small values"));
+        let dense = ParseError::new("an event of the stream consists of too many small values");
+        *outcome = Err(over_limit(dense));
         return;
     }
     *outcome = decoder.event(event, out);
@@ -300,6 +307,16 @@ fn decode_event(
     {
         *outcome = Err(failure::from_text(text));
     }
+}
+
+/// Creates the error for an event that exceeds a limit. Its source tells it from the error of an event that was cut.
+fn over_limit(error: ParseError) -> ModelError {
+    ModelError::protocol(error.to_string()).with_source(error)
+}
+
+fn may_be_cut(error: &ModelError) -> bool {
+    let is_over_limit = std::error::Error::source(error).is_some_and(|source| source.is::<ParseError>());
+    error.kind() == ModelErrorKind::Protocol && !is_over_limit
 }
 
 fn is_success(status: u16) -> bool {
@@ -406,6 +423,8 @@ mod tests {
         assert_eq!(too_many, Err("the response consists of too many small values".to_owned()));
         let too_many = words(read(&format!("data: {dense}\n\n"), &mut out));
         assert_eq!(too_many, Err("an event of the stream consists of too many small values".to_owned()));
+        // Without a blank line, the event is not taken for one that was cut.
+        assert_eq!(words(read(&format!("data: {dense}"), &mut out)), too_many);
         // The number of values in a whole stream is not limited.
         let events = format!("data: {}\n\n", long(1_000)).repeat(2_000);
         assert_eq!(words(read(&events, &mut out)), Ok(()));
@@ -425,5 +444,10 @@ mod tests {
             reader.push(&vec![b'x'; MAX_ERROR_BODY - 1], &mut Vec::new()).unwrap();
         }
         assert_eq!(reader.body.len(), MAX_ERROR_BODY);
+        // A body beyond the limit of a response does not hide the error.
+        let mut reader = self::reader(503).with_limits(ReplyLimits { body: 10, ..ReplyLimits::default() });
+        reader.push(&[b'x'; 100], &mut Vec::new()).unwrap();
+        assert!(reader.is_complete());
+        assert_eq!(reader.body.len(), 10);
     }
 }

@@ -241,12 +241,14 @@ impl Performer {
     /// measurement and the span.
     pub(super) fn finish(&self, reply: ReplyStream, failure: Option<&ModelError>) -> ModelReply {
         let ReplyStream { stream, timing, turn, span, max_tokens, notices, budgeted, .. } = reply;
+        // Calls that are not complete are left out of the message, but cost tokens.
+        let arrived = budgeted.as_ref().zip(failure).map(|_| stream.partial().content.clone());
         let mut message = match failure {
             Some(error) => failed(stream.into_partial_message(), error),
             None => stream.into_message(),
         };
-        if let Some(budgeted) = budgeted {
-            budgeted.gate.settle_later(&message);
+        if let Some((budgeted, content)) = budgeted.zip(arrived) {
+            budgeted.gate.settle_later(&AssistantMessage { content, ..(*message).clone() });
         }
         if failure.is_none() && message.stop_reason.is_failure() && message.error.is_none() {
             message.error = Some("the model gave no reason".to_owned());

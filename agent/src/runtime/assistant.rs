@@ -155,7 +155,8 @@ impl Assistant {
     /// Queues a message for the current run, which reads the oldest message before each request, or [all
     /// messages](super::AssistantBuilder::deliver_all) at once. While the assistant is idle, the message waits for the next run.
     pub fn steer(&self, message: impl Into<UserMessage>) -> Receipt {
-        let receipt = self.state().steering.push(message.into());
+        let message = message.into();
+        let receipt = self.state().steering.push(message);
         self.shared.steered.notify_one();
         receipt
     }
@@ -163,7 +164,8 @@ impl Assistant {
     /// Queues a message that is read when the run would otherwise end. While the assistant is idle, the message waits for the end of the
     /// next run.
     pub fn follow_up(&self, message: impl Into<UserMessage>) -> Receipt {
-        self.state().follow_ups.push(message.into())
+        let message = message.into();
+        self.state().follow_ups.push(message)
     }
 
     /// Returns the messages that wait in a queue, oldest first.

@@ -102,8 +102,12 @@ impl Assistant {
     /// - `store`: the store failed.
     /// - `limit`: the child reached a limit, or the parent may start no more children.
     /// - `depth_limit`: the parent is at the maximum depth.
+    /// - `invalid_arguments`: the arguments do not fit the type of the [`input`](ChildTool::input).
+    /// - `child_gone`: an interrupted child cannot continue, for example because the tool is no longer an assistant.
     /// - `needs_decision`: the run would have to wait for a decision, but the call was made outside of a run, for example by an MCP
     ///   client.
+    ///
+    /// If the child is cancelled, the call is interrupted, with the code `aborted`.
     ///
     /// On a [durable engine](crate::guide::durable), each call is a workflow of its own. A time limit of the tool counts the time that the
     /// steps of the child take, but not the time in which the child waits.
@@ -438,7 +442,8 @@ fn text_or_count(messages: &[Arc<Message>]) -> String {
         return text;
     }
     let calls = messages.iter().filter(|message| message.as_tool_result().is_some()).count();
-    format!("The sub-agent gave no answer. It made {calls} calls.")
+    let noun = if calls == 1 { "call" } else { "calls" };
+    format!("The sub-agent gave no answer. It made {calls} {noun}.")
 }
 
 fn with_spent(mut outcome: ToolOutcome, call: &ChildCall) -> ToolOutcome {

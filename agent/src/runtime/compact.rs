@@ -1,10 +1,12 @@
 //! Compaction that the application requests, outside of the steps of a run.
 
+use std::sync::Arc;
+
 use super::assistant::Assistant;
 use super::context::ContextError;
 use super::error::RunError;
 use super::perform::Performer;
-use crate::message::{ConversationView, Usage};
+use crate::message::{Conversation, ConversationView, Usage};
 use crate::model::{ContextRules, SizeCounter};
 use crate::tool::context::ToolContext;
 
@@ -67,8 +69,9 @@ impl Assistant {
     /// ```
     ///
     /// # Errors
-    /// Fails with [`RunError::Context`] if the summary fails, and with [`RunError::Request`] if the context is not
-    /// [managed](super::AssistantBuilder::manage_context), or if the rules turn summaries off.
+    /// Fails with [`RunError::Context`] if the summary fails, or if the conversation is [reset](Self::reset) or its view changed meanwhile.
+    /// Fails with [`RunError::Request`] if the context is not [managed](super::AssistantBuilder::manage_context), or if the rules turn
+    /// summaries off.
     pub async fn compact(&self, focus: Option<&str>) -> Result<Option<Compaction>, RunError> {
         let config = self.config().clone();
         let off = || RunError::Request {
@@ -80,7 +83,8 @@ impl Assistant {
         let context = session.map_or_else(ToolContext::new, |id| ToolContext::new().with_session_id(id));
         // Each compaction has a run id of its own, so that a budget of one run does not count earlier compactions.
         let performer = Performer::new(config.clone(), super::new_id("compact").into(), context);
-        let mut view = ConversationView::of(&self.messages());
+        let conversation = self.messages();
+        let mut view = ConversationView::of(&conversation);
         let frame = performer.frame(&config.request.tools);
         let tokens_before = performer.estimate(&view, frame).tokens;
         let size = SizeCounter { counter: &*config.counter, api: &config.model.info().api };
@@ -93,26 +97,38 @@ impl Assistant {
             outcome = outcome.followed_by(again.run(None, cancel).await);
         }
         let (usage, model) = (outcome.usage.clone(), outcome.model.clone());
-        let usable = limits.usable;
-        let change = performer.apply_summary(&mut view, frame, (at, 1), outcome).map_err(|failure| {
+        let (usable, generation) = (limits.usable, view.generation());
+        let failed = |failure: String| {
             RunError::from(ContextError {
                 pins_are_too_large: false,
                 needed: tokens_before,
                 usable,
-                generation: view.generation(),
+                generation,
                 summary: Some(failure),
                 provider: None,
             })
-        })?;
-        let tokens_after = performer.estimate(&view, frame).tokens;
-        let is_idle = {
-            let mut state = self.state();
-            match &state.active {
-                Some(active) => active.run.lock().record_made_change(change),
-                None => state.conversation.record_view_change(change),
-            }
-            state.active.is_none()
         };
+        let change = performer.apply_summary(&mut view, frame, (at, 1), outcome).map_err(failed)?;
+        let tokens_after = performer.estimate(&view, frame).tokens;
+        let is_same = |now: &Conversation| {
+            let last = |of: &Conversation| of.shared().get(at.saturating_sub(1)).map(Arc::as_ptr);
+            now.view_changes() == conversation.view_changes() && last(now) == last(&conversation)
+        };
+        let (is_recorded, is_idle) = {
+            let mut state = self.state();
+            let recorded = match &state.active {
+                Some(active) => {
+                    let mut run = active.run.lock();
+                    is_same(run.conversation()).then(|| run.record_made_change(change))
+                }
+                None => is_same(&state.conversation).then(|| state.conversation.record_view_change(change)),
+            };
+            (recorded.is_some(), state.active.is_none())
+        };
+        if !is_recorded {
+            // After a reset or another change of the view, the conversation would ignore this one.
+            return Err(failed("the conversation was changed while the summary was written".to_owned()));
+        }
         if is_idle {
             self.record_view().await;
         }

@@ -135,6 +135,11 @@ impl Config {
         CallKey::new(name, self.fingerprint(name), &self.registry, &self.hooks, checked, context)
     }
 
+    /// Returns whether the assistant has a function for measurements, which also measures the calls of its sub-agents.
+    pub(super) fn is_measured(&self) -> bool {
+        !self.meters.is_empty()
+    }
+
     /// Returns whether results of the tool are cached in this run. Cache keys do not contain the state of a prompt, so a result that may
     /// depend on that state is not cached.
     pub(super) fn can_cache(&self, tool: &Tool, context: &ToolContext) -> bool {
@@ -179,11 +184,16 @@ impl Config {
         let (_, model) = self.models.iter().find(|(known, _)| **known == *name)?;
         let mut config = (**self).clone();
         config.model = model.clone();
+        config.limit_context();
+        Some(Arc::new(config))
+    }
+
+    /// Computes the limits of the context again, after the model or `max_tokens` has changed.
+    fn limit_context(&mut self) {
         if let Some(limits) = &self.context {
             // The builder has checked that these limits can be created.
-            config.context = ContextLimits::new(&limits.rules, model, &self.models, &self.request).ok();
+            self.context = ContextLimits::new(&limits.rules, &self.model, &self.models, &self.request).ok();
         }
-        Some(Arc::new(config))
     }
 
     pub(super) fn definitions_of(&self, names: &[String]) -> Arc<[ToolDefinition]> {
@@ -221,6 +231,7 @@ impl Config {
         let more = now.saturating_mul(2).min(self.model.max_output().unwrap_or(u64::MAX));
         let mut config = self.clone();
         config.request.max_tokens = Some(more);
+        config.limit_context();
         (more > now).then_some(config)
     }
 
@@ -229,7 +240,9 @@ impl Config {
         if config.rules.continue_length > 0 {
             config.rules = Arc::new(LoopConfig { continue_length: 0, ..(*config.rules).clone() });
         }
-        if expected.is_native(config.model.info()) {
+        // The form is the same for all models that a turn may choose, so that a switch keeps it.
+        let named = self.models.iter().filter(|_| self.selects_model()).map(|(_, model)| model);
+        if named.chain([&self.model]).all(|model| expected.is_native(model.info())) {
             config.request.output = Some(expected.schema.clone());
             config.expected = Some(expected);
             return Ok(config);

@@ -76,7 +76,7 @@ pub enum RunError {
     Resume(#[source] ResumeError),
     /// A typed answer was requested, but the run waits for decisions, for answers to questions or for results from outside. Resume the run,
     /// and ask for the answer with [`output`](super::Prompt::output) again.
-    #[error("the run is suspended: it waits for {} decisions or results", .0.pending().len())]
+    #[error("the run is suspended: it waits for {}", decisions_or_results(.0.pending().len()))]
     Suspended(SuspendedRun),
     /// The function of a tool made a prompt, and the run of this prompt was suspended. Nothing would resume this run.
     #[error(
@@ -98,7 +98,7 @@ pub enum RunError {
     NoRuntime,
     /// The store failed, or another process continued the session (a conflict). The conversation is complete in memory, but its session in
     /// the store may be incomplete. The next prompt stores the missing messages, except after a conflict.
-    #[error("{error}")]
+    #[error("{error}{}", after_conflict(error))]
     #[non_exhaustive]
     Store {
         /// The error of the store.
@@ -150,6 +150,18 @@ pub enum RunError {
 }
 
 crate::error_text::debug_is_the_sentence!(RunError);
+
+fn decisions_or_results(count: usize) -> String {
+    if count == 1 { "1 decision or result".to_owned() } else { format!("{count} decisions or results") }
+}
+
+fn after_conflict(error: &StoreError) -> &'static str {
+    if error.is_conflict() {
+        "; open the session again with `session`, and send the prompt again"
+    } else {
+        ""
+    }
+}
 
 impl RunError {
     /// Returns whether another prompt is being answered.

@@ -1,7 +1,7 @@
 //! Getters for an assistant's configuration.
 
 use super::assistant::Assistant;
-use super::context::usable_in;
+use super::context::{name, usable_in};
 use crate::message::ConversationView;
 use crate::model::{
     ContextReport, ManagedTool, ModelError, ModelInfo, ModelRequest, StepCx, Thinking, reply_reserve,
@@ -57,8 +57,9 @@ impl Assistant {
         let (model, request) = (&config.model, self.next_request());
         let report = ContextReport::of_view(&request, &view, model.info(), &*config.counter);
         if let Some(limits) = &config.context {
-            let window = view.window().map_or(limits.window, |window| window.min(limits.window));
-            return report.with_window(window, window - usable_in(limits, &view));
+            let known = view.window_of(&name(model.info()));
+            let window = known.map_or(limits.window, |window| window.min(limits.window));
+            return report.with_window(window, window - usable_in(limits, known));
         }
         let Some(window) = model.context_window() else { return report };
         report.with_window(window, reply_reserve(model.max_output(), request.max_tokens))

@@ -273,7 +273,7 @@ impl InProcessSteps {
         let listeners = self.assistant.state().listeners.clone();
         listeners.notify(&event);
         if let Some(parent) = &self.parent {
-            Box::pin(parent.notify(&event)).await;
+            Box::pin(parent.notify(&event, self.performer.config.is_measured())).await;
         }
         if let Some(reader) = &self.reader {
             reader.hand_over(event).await;
@@ -379,17 +379,17 @@ impl Drop for InProcessSteps {
             _ => self.run.lock().abort(&self.performer.stop_reason()),
         }
         // A drop cannot wait for the reader of the run's stream, so only the listeners are notified.
-        let run = self.run.clone();
+        let (run, is_measured) = (self.run.clone(), self.performer.config.is_measured());
         let next = || run.lock().take_event();
         while let Some(event) = next() {
             let event = Arc::new(event);
             let listeners = self.assistant.state().listeners.clone();
             listeners.notify(&event);
-            self.parent.iter().for_each(|parent| parent.notify_at_once(&event));
+            self.parent.iter().for_each(|parent| parent.notify_at_once(&event, is_measured));
         }
         self.deliver();
         self.assistant.end_run(None);
-        self.records.iter().for_each(|records| records.clone().abandon(DROPPED));
+        self.records.iter().for_each(|records| records.abandon(DROPPED, &self.assistant));
     }
 }
 

@@ -16,11 +16,18 @@ pub(super) struct Listener {
     /// Panics are caught when the function is dropped, because it may own values of the application whose `Drop` panics.
     call: DropsQuietly<EventFunction>,
     is_removed: AtomicBool,
+    is_meter: bool,
 }
 
 impl Listener {
     pub(super) fn new(on_event: impl Fn(&Event) + Send + Sync + 'static) -> Self {
-        Self { call: DropsQuietly(Some(Box::new(on_event))), is_removed: AtomicBool::new(false) }
+        let call = DropsQuietly(Some(Box::new(on_event) as EventFunction));
+        Self { call, is_removed: AtomicBool::new(false), is_meter: false }
+    }
+
+    /// Creates a listener that gets no events of sub-agents with meters of their own.
+    pub(super) fn meter(on_event: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        Self { is_meter: true, ..Self::new(on_event) }
     }
 
     fn notify(&self, event: &Event) {
@@ -160,6 +167,12 @@ impl Listeners {
 
     pub(super) fn notify(&self, event: &Event) {
         self.list.iter().for_each(|listener| listener.notify(event));
+    }
+
+    /// Notifies of an event of a sub-agent. `is_measured` is true if a meter below has measured the event.
+    pub(super) fn notify_above(&self, event: &Event, is_measured: bool) {
+        let listeners = self.list.iter().filter(|listener| !(is_measured && listener.is_meter));
+        listeners.for_each(|listener| listener.notify(event));
     }
 
     pub(super) fn is_empty(&self) -> bool {

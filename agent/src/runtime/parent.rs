@@ -61,11 +61,14 @@ pub(super) struct ParentRun {
 }
 
 impl ParentRun {
-    pub(super) async fn notify(&self, event: &Arc<Event>) {
+    /// Notifies the listeners and readers of this run and of all runs above it. `is_measured` is true if a meter below has measured the
+    /// event.
+    pub(super) async fn notify(&self, event: &Arc<Event>, mut is_measured: bool) {
         let mut parent = Some(self);
         while let Some(run) = parent {
             let listeners = run.assistant.state().listeners.clone();
-            listeners.notify(event);
+            listeners.notify_above(event, is_measured);
+            is_measured |= run.config.is_measured();
             if let Some(reader) = &run.reader {
                 reader.hand_over(event.clone()).await;
             }
@@ -80,11 +83,12 @@ impl ParentRun {
 
     /// Notifies the listeners of this run and of all runs above it, but not the readers of their streams. This function is called while a
     /// run is dropped, and dropping cannot wait for a reader.
-    pub(super) fn notify_at_once(&self, event: &Arc<Event>) {
+    pub(super) fn notify_at_once(&self, event: &Arc<Event>, mut is_measured: bool) {
         let mut parent = Some(self);
         while let Some(run) = parent {
             let listeners = run.assistant.state().listeners.clone();
-            listeners.notify(event);
+            listeners.notify_above(event, is_measured);
+            is_measured |= run.config.is_measured();
             parent = run.above.as_deref();
         }
     }

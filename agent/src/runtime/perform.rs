@@ -274,7 +274,7 @@ impl Performer {
             return None;
         }
         let text = run.conversation().last().map(Message::text).unwrap_or_default();
-        let has_schema = expected.is_native(config.model.info());
+        let has_schema = config.request.output.is_some();
         // If the application's validation panics, the answer is not refused here. The caller gets the error when it reads the answer.
         let Ok(Err(report)) = catch(|| expected.check(&text, has_schema)) else { return None };
         *refused += 1;

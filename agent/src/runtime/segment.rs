@@ -169,9 +169,9 @@ impl InProcessSteps {
         let mut stopped = std::pin::pin!(self.stop.cancel.cancelled());
         let mut message = std::pin::pin!(assistant.steered());
         poll_fn(|cx| {
-            // Bodies are polled in call order, which orders simultaneous ends. After a body has ended, a later body is polled only if it
-            // has not begun.
-            let mut has_ended = false;
+            // Bodies are polled in call order, which orders simultaneous ends. While an end waits to be recorded, for example behind
+            // reports, only bodies that have not begun are polled, because another end could be recorded before it.
+            let mut has_ended = running.iter().any(|running| running.end.is_some());
             for running in &mut *running {
                 if running.end.is_none()
                     && !(has_ended && std::mem::replace(&mut running.is_begun, true))

@@ -221,21 +221,21 @@ impl ServedAssistant {
 
     /// Returns the longest time that a call may take: the longest time limit of a tool plus the cancel grace. Sub-agents do not count.
     pub(crate) fn longest_call(&self) -> Duration {
-        let timeout = |tool: &Tool| {
-            tool.policy().timeout.filter(|limit| *limit < Duration::MAX).unwrap_or(self.config.tool_timeout)
-        };
         let names = self.config.registry.names();
         let tools = names.filter_map(|name| self.config.registry.get(name));
-        let tools = tools.filter(|tool| !tool.is_of_assistant()).map(timeout).max();
-        tools.unwrap_or_default() + self.config.cancel_grace
+        let limits = tools.filter(|tool| !tool.is_of_assistant()).map(|tool| self.time_limit(tool));
+        limits.max().unwrap_or_default().saturating_add(self.config.cancel_grace)
+    }
+
+    fn time_limit(&self, tool: &Tool) -> Duration {
+        tool.policy().timeout.unwrap_or(self.config.tool_timeout)
     }
 
     /// Returns the tools without a time limit, except sub-agents. A durable engine runs a call of any other tool as a step, which needs a
     /// time limit.
     pub(crate) fn unlimited_tools(&self) -> Vec<String> {
         let registry = &self.config.registry;
-        let is_unlimited =
-            |tool: &Tool| tool.policy().timeout == Some(Duration::MAX) && !tool.is_of_assistant();
+        let is_unlimited = |tool: &Tool| self.time_limit(tool) == Duration::MAX && !tool.is_of_assistant();
         let is_unlimited = |name: &&str| registry.get(name).is_some_and(is_unlimited);
         registry.names().filter(is_unlimited).map(str::to_owned).collect()
     }
@@ -295,8 +295,11 @@ impl ServedAssistant {
 
     pub(crate) fn notify(&self, event: &Event) {
         self.config.listeners.notify(event);
-        if let Some(above) = &self.above {
-            above.notify(event);
+        let (mut above, mut is_measured) = (self.above.as_ref(), self.config.is_measured());
+        while let Some(parent) = above {
+            parent.config.listeners.notify_above(event, is_measured);
+            is_measured |= parent.config.is_measured();
+            above = parent.above.as_ref();
         }
     }
 

@@ -23,7 +23,7 @@ use crate::tool::value::Tool;
 pub(super) const READ_RESULT: &str = "read_result";
 
 /// The prefix of handles: the ids by which a model reads results in files. A result that is only in the conversation has the id of its
-/// call.
+/// call, with a number from the second result with this id on.
 const HANDLE: &str = "result";
 
 /// Maximum number of bytes that one call of `read_result` reads.
@@ -110,18 +110,42 @@ pub(super) fn read_result(spill: Option<SpillFolder>) -> Result<Tool, Definition
     tool.configure(|options| options.effect(Effect::Pure).cache(false))
 }
 
-pub(super) fn result_text(conversation: &Conversation, call_id: &str) -> Option<String> {
-    let mut results = conversation.iter().rev().filter_map(Message::as_tool_result);
-    let result = results.find(|result| result.call_id == call_id)?;
+/// Returns the text of the result with this handle, as the rules of the context window name it.
+pub(super) fn result_text(conversation: &Conversation, handle: &str) -> Option<String> {
+    let find = |call_id: &str, earlier: usize| {
+        let results = conversation.iter().filter_map(Message::as_tool_result);
+        results.filter(|result| result.call_id == call_id).nth(earlier)
+    };
+    let numbered = || {
+        let (call_id, number) = handle.rsplit_once('#')?;
+        find(call_id, number.parse::<usize>().ok()?.checked_sub(1)?)
+    };
+    let result = find(handle, 0).or_else(numbered)?;
     Some(result.content.iter().filter_map(Part::as_text).collect())
 }
 
 pub(super) fn part_of_text(text: &str, args: &Value) -> ToolOutput {
-    let (offset, length) = range(args);
-    let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
-    let (from, to) = (place(offset), place(offset.saturating_add(length)));
-    let bytes = text.as_bytes().get(from..to).unwrap_or_default();
-    ToolOutput::text(format!("[bytes {from} to {to} of {}]\n{}", text.len(), String::from_utf8_lossy(bytes)))
+    part(text.as_bytes(), 0, text.len() as u64, range(args))
+}
+
+/// The maximum number of bytes of a character that follow its first byte.
+const FOLLOWING: u8 = 3;
+
+/// Returns a part of a text that has `size` bytes. `bytes` are those from `start` on: the part, with [`FOLLOWING`] bytes around it. Both
+/// ends of the part are moved back to the beginning of a character, so that the next part begins with what this one leaves out. A part
+/// that would be empty for this reason has one character.
+fn part(bytes: &[u8], start: u64, size: u64, (offset, length): (u64, u64)) -> ToolOutput {
+    let place = |at: u64| usize::try_from(at.saturating_sub(start)).unwrap_or(usize::MAX).min(bytes.len());
+    let begins = |at: &usize| bytes.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
+    let first = |at: usize| at.saturating_sub(FOLLOWING.into());
+    let back = |at: usize| (first(at)..=at).rev().find(begins).unwrap_or(at);
+    let (from, mut to) = (back(place(offset)), back(place(offset.saturating_add(length))));
+    if to == from {
+        to = (from + 1..bytes.len()).find(begins).unwrap_or(bytes.len());
+    }
+    let text = String::from_utf8_lossy(bytes.get(from..to).unwrap_or_default());
+    let at = |place: usize| start.saturating_add(place as u64);
+    ToolOutput::text(format!("[bytes {} to {} of {size}]\n{text}", at(from), at(to)))
 }
 
 /// Returns the offset and the length, in bytes, of the part that a call reads.
@@ -184,24 +208,43 @@ impl Drop for SpilledFile {
 }
 
 fn read(folder: &Path, args: &Value) -> Result<ToolOutput, ToolError> {
-    use std::io::{Read as _, Seek as _, SeekFrom};
+    use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
     let handle = args["handle"].as_str().unwrap_or_default();
     let (offset, length) = range(args);
     let failed = |error: std::io::Error| ToolError::new("the result cannot be read").with_source(error);
-    let mut file = private_files::open(&folder.join(handle)).map_err(|_| unknown_handle(handle))?;
+    let mut file = private_files::open(&folder.join(handle)).map_err(|error| match error.kind() {
+        // Something that is not a file is not a result, either.
+        ErrorKind::NotFound | ErrorKind::InvalidInput => unknown_handle(handle),
+        _ => failed(error),
+    })?;
     let size = file.metadata().map_err(failed)?.len();
-    let offset = offset.min(size);
-    file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+    let start = offset.min(size).saturating_sub(FOLLOWING.into());
+    file.seek(SeekFrom::Start(start)).map_err(failed)?;
     let mut bytes = Vec::new();
-    file.take(length).read_to_end(&mut bytes).map_err(failed)?;
-    let end = offset.saturating_add(bytes.len() as u64).min(size);
-    let text = String::from_utf8_lossy(&bytes);
-    Ok(ToolOutput::text(format!("[bytes {offset} to {end} of {size}]\n{text}")))
+    file.take(length + 2 * u64::from(FOLLOWING)).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(part(&bytes, start, size, (offset, length)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::{OutcomeKind, ToolResultMessage};
+
+    #[test]
+    fn a_handle_names_one_of_the_results_with_the_same_call_id() {
+        let result = |call_id: &str, text: &str| {
+            let result = ToolResultMessage::new(call_id, "t", OutcomeKind::Completed);
+            Message::from(result.with_content(text))
+        };
+        let conversation =
+            Conversation::from_iter([result("call_1", "a"), result("call_1", "b"), result("x#7", "c")]);
+        for (handle, text) in [("call_1", "a"), ("call_1#2", "b"), ("x#7", "c")] {
+            assert_eq!(result_text(&conversation, handle).as_deref(), Some(text));
+        }
+        for handle in ["call_1#3", "call_1#0", "call_1#", "call_2"] {
+            assert_eq!(result_text(&conversation, handle), None, "{handle}");
+        }
+    }
 
     #[tokio::test]
     async fn an_offset_beyond_the_end_reads_nothing_from_a_file_as_from_a_text() {
@@ -217,5 +260,44 @@ mod tests {
         }
         drop(file);
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_parts_of_a_result_have_all_its_characters() {
+        let folder = std::env::temp_dir().join(new_id("agent-spill"));
+        let key = StepKey::new("r", 1, crate::step_key::StepKind::Tool, 0);
+        let text = "日本x語é🦀.".repeat(5);
+        let outcome = ToolOutput::text(&*text).into();
+        let (handle, file) = SpillFolder::new(folder.clone()).save(&key, &outcome, 10).await.unwrap();
+        for length in 1..9 {
+            let (mut joined, mut next) = (String::new(), 0);
+            while next < text.len() {
+                let args = json!({"handle": handle, "offset": next, "length": length});
+                let part = read(&folder, &args).unwrap();
+                assert_eq!(part, part_of_text(&text, &args));
+                let part = part.text_content();
+                let (place, content) = part.split_once('\n').unwrap();
+                assert!(place.starts_with(&format!("[bytes {next} to ")), "{place}");
+                next = place.split(' ').nth(3).unwrap().parse().unwrap();
+                joined += content;
+            }
+            assert_eq!(joined, text);
+        }
+        // An offset within a character reads the whole character.
+        let args = json!({"handle": handle, "offset": 4, "length": 3});
+        assert_eq!(read(&folder, &args).unwrap().text_content(), "[bytes 3 to 7 of 85]\n本x");
+        // Only a file that does not exist means that there is no result.
+        std::fs::remove_file(folder.join(&handle)).unwrap();
+        assert_eq!(read(&folder, &args).unwrap_err().message(), unknown_handle(&handle).message());
+        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::write(&folder, "not a folder").unwrap();
+        let error = read(&folder, &args).unwrap_err();
+        // Windows does not tell both errors apart.
+        if cfg!(unix) {
+            assert_eq!(error.message(), "the result cannot be read");
+            assert!(std::error::Error::source(&error).is_some());
+        }
+        drop(file);
+        std::fs::remove_file(&folder).unwrap();
     }
 }

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::context::ContextState;
+use super::context::{ContextState, ROOM_ORD};
 use super::error::RunError;
 use super::perform::{Performer, SoFar};
 use super::turn_start::before_reply;
@@ -127,6 +127,10 @@ pub(crate) async fn next_reply<S: TurnSteps>(
         choices.performer = Some(roomy);
         run.lock().record_replaced_reply(*reply.message)?;
         steps.notify().await?;
+        let summaries = StepKey { ord: ROOM_ORD, ..key.clone() };
+        if let Err(message) = fit_context(steps, &summaries, None, run).await? {
+            return Ok(refused_tools(steps, message));
+        }
         reply = ask_again(steps, &key, "/room", run).await?;
     }
     record_frame(steps, &mut reply);

@@ -30,6 +30,7 @@
 //! | [`LlamaCpp`](Dialect::LlamaCpp) [5] | one object | not in `required` | as the plan | patterns that a grammar cannot express, formats that the dialect lacks, `multipleOf`, exclusive bounds of numbers, `uniqueItems`, key patterns | only `false` |
 //!
 //! All dialects except the first two also describe in words how many keys an object has, which values are excluded, and what is deprecated.
+//! None of them can express `false`, and only `LlamaCpp` can express `enum` values that are objects or arrays.
 //!
 //! If a strict dialect cannot express a schema, the schema is sent without `strict`: [`Rendered::dialect`] is then
 //! [`Plain`](Dialect::Plain). In other dialects, a part that cannot be expressed is replaced by a simpler schema, such as a plain object.

@@ -75,7 +75,10 @@ impl HostPolicy {
 
 impl HostPort {
     fn accepts(&self, other: &HostPort<&str>) -> bool {
-        self.name.eq_ignore_ascii_case(other.name) && (self.port.is_none() || self.port == other.port)
+        // Clients leave out the default port. The scheme is not known here, so the default port of either scheme counts.
+        let is_default = other.port.is_none() && matches!(self.port, Some(80 | 443));
+        let is_port = is_default || self.port.is_none() || self.port == other.port;
+        is_port && self.name.eq_ignore_ascii_case(other.name)
     }
 }
 
@@ -197,9 +200,11 @@ mod tests {
         ] {
             assert!(local.check(&head(host, None)).is_err(), "{host}");
         }
-        let own = policy(Some(&["tools.example:443", "::1"]), &[]).unwrap();
+        let own = policy(Some(&["tools.example:443", "other.example:8080", "::1"]), &[]).unwrap();
         assert!(!own.is_local());
         assert_eq!(own.check(&head("tools.example:443", None)), Ok(()));
+        assert_eq!(own.check(&head("tools.example", None)), Ok(()));
+        assert!(own.check(&head("other.example", None)).is_err());
         assert_eq!(own.check(&head("[::1]:3", None)), Ok(()));
         assert!(own.check(&head("tools.example:80", None)).is_err());
         assert!(own.check(&head("localhost", None)).is_err());

@@ -69,10 +69,12 @@ impl Drop for QuotaPermit {
     /// Removes the entry of a caller that has no other permit, so that the map does not grow.
     fn drop(&mut self) {
         drop((self.global.take(), self.own_permit.take()));
-        let (Some(own), Some(caller)) = (self.own.take(), &self.caller) else { return };
+        let Some(caller) = &self.caller else { return };
         let mut callers = self.quota.callers.lock().unwrap_or_else(PoisonError::into_inner);
-        // If only `own` and the map refer to the semaphore, the caller has no other permit.
-        if Arc::strong_count(&own) == 2 {
+        // Dropped under the lock, so that the last of several permits that are dropped at once finds no other.
+        drop(self.own.take());
+        // If only the map refers to the semaphore, the caller has no other permit.
+        if callers.get(caller).is_some_and(|own| Arc::strong_count(own) == 1) {
             callers.remove(caller);
         }
     }

@@ -41,7 +41,8 @@ impl BudgetHold {
 pub struct BudgetUse {
     /// The key of the budget.
     pub budget: String,
-    /// The amount that was spent, including reserved amounts that expired before they were [settled](super::Store::settle).
+    /// The amount that was spent. Reserved amounts that were not [settled](super::Store::settle) in time are included from the next
+    /// [`reserve`](super::Store::reserve) call for this budget on.
     pub spent: u64,
     /// The amount that is reserved for requests whose used amount is not known yet.
     pub held: u64,
@@ -106,6 +107,9 @@ impl MemoryBudgets {
 
     /// Adds holds that [`refusal`](Self::refusal) has accepted.
     pub(super) fn reserve(&mut self, id: &str, holds: Vec<BudgetHold>, until: i64) {
+        if holds.is_empty() {
+            return;
+        }
         let known = self.holds.entry(id.to_owned()).or_default();
         for BudgetHold { budget, amount, .. } in holds {
             if known.contains_key(&budget) {

@@ -1,6 +1,5 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::budget::MemoryBudgets;
@@ -30,7 +29,7 @@ use crate::tool::BoxFuture;
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     inner: Arc<Mutex<MemoryContents>>,
-    /// Maximum number of rows: records, session entries, budgets and reserved amounts. `None` if the number is not limited.
+    /// Maximum number of rows, as in [`with_room_for`](Self::with_room_for). `None` if the number is not limited.
     room: Option<usize>,
 }
 
@@ -38,7 +37,8 @@ pub struct MemoryStore {
 struct MemoryContents {
     records: HashMap<StepKey, InvocationRecord>,
     sessions: HashMap<String, MemorySession>,
-    entries: usize,
+    /// The rows of all sessions.
+    session_rows: usize,
     budgets: MemoryBudgets,
 }
 
@@ -53,14 +53,20 @@ struct MemorySession {
     batches: HashMap<StepKey, std::ops::Range<usize>>,
 }
 
+impl MemorySession {
+    fn rows(&self) -> usize {
+        self.entries.len() + self.inbox.len() + self.batches.len()
+    }
+}
+
 impl MemoryStore {
     /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Creates an empty store that holds at most this many records, session entries, budgets and reserved amounts together. Requests that
-    /// need more room fail with [`Full`](StoreErrorKind::Full).
+    /// Creates an empty store that holds at most this many rows: records, session entries, messages of inboxes, keys under which such
+    /// messages were taken, budgets and reserved amounts. Requests that need more room fail with [`Full`](StoreErrorKind::Full).
     ///
     /// ```
     /// use agent::store::{EntryKind, MemoryStore, SessionEntry, Store as _, StoreErrorKind};
@@ -82,7 +88,7 @@ impl MemoryStore {
     }
 
     fn check_room(&self, inner: &MemoryContents, more: usize) -> Result<(), StoreError> {
-        let used = inner.records.len() + inner.entries + inner.budgets.len();
+        let used = inner.records.len() + inner.session_rows + inner.budgets.len();
         match self.room {
             Some(room) if used + more > room => {
                 Err(StoreError::new(StoreErrorKind::Full, format!("it has {used} of {room} rows")))
@@ -132,13 +138,13 @@ impl MemoryStore {
 
     fn do_append(&self, session: &str, expected: u64, entries: Vec<SessionEntry>) -> Result<u64, StoreError> {
         let mut inner = self.lock();
-        self.check_room(&inner, entries.len())?;
         let last = inner.sessions.get(session).map_or(0, |session| session.entries.len());
         if to_u64(last) != expected {
             return Err(StoreError::conflict(session, expected));
         }
+        self.check_room(&inner, entries.len())?;
         let last = last + entries.len();
-        inner.entries += entries.len();
+        inner.session_rows += entries.len();
         if !entries.is_empty() {
             inner.sessions.entry(session.to_owned()).or_default().entries.extend(entries);
         }
@@ -165,14 +171,37 @@ impl MemoryStore {
         listed.map(|((Reverse(at), name), entries)| SessionSummary::new(name, entries, at)).collect()
     }
 
-    fn do_take(&self, session: &str, key: &StepKey, limit: usize) -> Vec<UserMessage> {
+    fn do_push(&self, session: &str, message: UserMessage) -> Result<bool, StoreError> {
+        let Some(id) = message.id.clone() else { return Err(missing_id()) };
         let mut inner = self.lock();
+        if let Some(session) = inner.sessions.get(session) {
+            if session.ids.contains(&id) {
+                return Ok(false);
+            }
+            if session.inbox.len() - session.taken >= MAX_INBOX {
+                return Err(full_inbox());
+            }
+        }
+        self.check_room(&inner, 1)?;
+        inner.session_rows += 1;
+        let session = inner.sessions.entry(session.to_owned()).or_default();
+        session.ids.insert(id);
+        session.inbox.push(message);
+        Ok(true)
+    }
+
+    fn do_take(&self, session: &str, key: &StepKey, limit: usize) -> Result<Vec<UserMessage>, StoreError> {
+        let mut inner = self.lock();
+        if !inner.sessions.get(session).is_some_and(|session| session.batches.contains_key(key)) {
+            self.check_room(&inner, 1)?;
+            inner.session_rows += 1;
+        }
         let session = inner.sessions.entry(session.to_owned()).or_default();
         let (from, all) = (session.taken, session.inbox.len());
         let batch =
             session.batches.entry(key.clone()).or_insert_with(|| from..all.min(from.saturating_add(limit)));
         session.taken = session.taken.max(batch.end);
-        session.inbox.get(batch.clone()).unwrap_or_default().to_vec()
+        Ok(session.inbox.get(batch.clone()).unwrap_or_default().to_vec())
     }
 }
 
@@ -284,20 +313,7 @@ impl Store for MemoryStore {
         session: &'a str,
         message: UserMessage,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        let Some(id) = message.id.clone() else { return Box::pin(ready(Err(missing_id()))) };
-        Box::pin(async move {
-            let mut inner = self.lock();
-            let session = inner.sessions.entry(session.to_owned()).or_default();
-            if session.ids.contains(&id) {
-                return Ok(false);
-            }
-            if session.inbox.len() - session.taken >= MAX_INBOX {
-                return Err(full_inbox());
-            }
-            session.ids.insert(id);
-            session.inbox.push(message);
-            Ok(true)
-        })
+        Box::pin(async move { self.do_push(session, message) })
     }
 
     fn take_steering<'a>(
@@ -306,7 +322,7 @@ impl Store for MemoryStore {
         key: &'a StepKey,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<UserMessage>, StoreError>> {
-        Box::pin(async move { Ok(self.do_take(session, key, limit)) })
+        Box::pin(async move { self.do_take(session, key, limit) })
     }
 
     fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>> {
@@ -314,13 +330,16 @@ impl Store for MemoryStore {
             let mut inner = self.lock();
             let Some(removed) = inner.sessions.remove(session) else { return Ok(0) };
             let prefixes: Vec<String> = began(&removed.entries).map(|run| format!("{run}/")).collect();
-            let mut count = removed.entries.len();
+            let (mut count, mut rows) = (removed.entries.len(), removed.rows());
             inner.sessions.retain(|name, of_child| {
                 let is_within = prefixes.iter().any(|prefix| name.starts_with(prefix));
-                count += if is_within { of_child.entries.len() } else { 0 };
+                if is_within {
+                    count += of_child.entries.len();
+                    rows += of_child.rows();
+                }
                 !is_within
             });
-            inner.entries -= count;
+            inner.session_rows -= rows;
             Ok(to_u64(count))
         })
     }
@@ -387,6 +406,10 @@ mod tests {
         let full = result(store.reserve("a", hold("team", 10), 0, 10)).unwrap_err();
         assert_eq!(full.kind(), StoreErrorKind::Full, "the budget and its hold are two rows");
         assert_eq!(result(store.budget("team")).unwrap(), BudgetUse::new("team", 0, 0));
+
+        assert_eq!(result(store.reserve("a", Vec::new(), 0, 10)).unwrap(), None);
+        let empty = MemoryStore::with_room_for(1);
+        assert_eq!(format!("{store:?}"), format!("{empty:?}"), "no amounts need no room");
 
         let store = MemoryStore::with_room_for(3);
         let twice = [hold("team", 10), hold("team", 10)].concat();

@@ -344,8 +344,9 @@ pub trait Store: Send + Sync {
     /// Reserves amounts of several budgets for a request, all or none. Returns `None` on success. If a limit would be exceeded, returns
     /// the use of that budget. A budget in which this id already has a reserved amount is skipped.
     ///
-    /// A reserved amount that is not [settled](Self::settle) by `until` counts as spent, because the request may have been made. It is
-    /// kept for at least 7 more days, so that a late `settle` call corrects the amount. `now` and `until` are milliseconds since 1970.
+    /// A reserved amount that is not [settled](Self::settle) by `until` counts as spent, because the request may have been made. The next
+    /// `reserve` call for its budget counts it, also if that call is refused. It is kept for at least 7 more days, so that a late `settle`
+    /// call corrects the amount. `now` and `until` are milliseconds since 1970.
     ///
     /// # Errors
     /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets, as the default implementation does.

@@ -69,6 +69,13 @@ impl Conversations {
         self.runs().iter().rev().find(|run| &*run.conversation.id == conversation).cloned()
     }
 
+    /// Returns the number of messages before the next run of the same conversation, or `None` if this run is the latest.
+    pub(super) fn end_of(&self, run: &StudioRun) -> Option<usize> {
+        let runs = self.runs();
+        let mut later = runs.iter().skip_while(|other| other.id() != run.id()).skip(1);
+        later.find(|other| other.conversation.id == run.conversation.id).map(|next| next.from)
+    }
+
     fn has_unfinished_run(&self, conversation: &str) -> bool {
         self.runs().iter().any(|run| &*run.conversation.id == conversation && !run.is_over())
     }

@@ -28,14 +28,16 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Binds the address. Returns the URL of the studio's web page, and the future that serves the page. The URL contains the token in its
-/// fragment, which browsers do not send to servers.
+/// fragment, which browsers do not send to servers. Without an `origin`, it is the URL of the address.
 pub(super) async fn bind(
     shared: StudioShared,
     address: SocketAddr,
+    origin: Option<String>,
     stop: CancelToken,
 ) -> std::io::Result<(String, impl Future<Output = ()> + Send + 'static)> {
     let listener = TcpListener::bind(address).await?;
-    let url = format!("http://{}/#token={}", listener.local_addr()?, shared.token);
+    let own = listener.local_addr()?;
+    let url = format!("{}/#token={}", origin.unwrap_or_else(|| format!("http://{own}")), shared.token);
     Ok((url, run(listener, Arc::new(shared), stop)))
 }
 

@@ -41,7 +41,7 @@ mod tests;
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 
 use crate::runtime::Assistant;
 use crate::serve::HostPolicy;
@@ -122,7 +122,8 @@ impl Studio {
     }
 
     /// Binds to an address without serving yet, and returns the URL to open in a browser, and the future that serves the web page. The URL
-    /// contains the token in its fragment, which browsers do not send to servers. Connections wait until the future runs.
+    /// contains the token in its fragment, which browsers do not send to servers. Connections wait until the future runs. With
+    /// [`allow_remote`](Self::allow_remote), it is the URL of the first host behind TLS, such as `https://studio.example/#token=…`.
     ///
     /// ```
     /// use agent::studio::Studio;
@@ -146,19 +147,27 @@ impl Studio {
         address: impl Into<SocketAddr>,
     ) -> io::Result<(String, impl Future<Output = ()> + Send + 'static)> {
         let address = address.into();
+        // A loopback address need not be 127.0.0.1.
+        let own = ["localhost", "127.0.0.1", "::1", &address.ip().to_string()].map(str::to_owned);
         let (hosts, token) = match &self.remote {
             None if !address.ip().is_loopback() => {
                 return Err(invalid(format!(
                     "`{address}` can be reached from other machines: bind to 127.0.0.1, or call `allow_remote`"
                 )));
             }
-            None => (HostPolicy::new(None, &[]), random_token()?),
+            None => (HostPolicy::new(Some(&own), &[]), random_token()?),
             Some(remote) => (HostPolicy::new(Some(&remote.hosts), &[]), checked_token(&remote.token)?),
         };
         let hosts = hosts
             .map_err(|entry| invalid(format!("`{}` is not a host: write {}", entry.entry, entry.expected)))?;
+        // The listener's own address is none of the hosts, so requests under this address are rejected.
+        let first = self.remote.and_then(|remote| remote.hosts.into_iter().next());
+        let origin = first.map(|host| match host.parse::<Ipv6Addr>() {
+            Ok(address) => format!("https://[{address}]"),
+            Err(_) => format!("https://{host}"),
+        });
         let shared = StudioShared::new(&self.assistant, hosts, token);
-        listen::bind(shared, address, self.stop).await.map_err(|error| {
+        listen::bind(shared, address, origin, self.stop).await.map_err(|error| {
             io::Error::new(error.kind(), format!("the studio cannot listen on `{address}`: {error}"))
         })
     }

@@ -136,7 +136,7 @@ async fn get(shared: &Arc<StudioShared>, path: &[&str], head: &Parts) -> Result<
         }
         ["api", "runs", id, "calls", call] => {
             let run = shared.conversations.run(id)?;
-            whole_result(&run, call)?
+            whole_result(shared, &run, call)?
         }
         _ => return Err(Rejection::not_found("page")),
     };
@@ -219,11 +219,13 @@ fn window(assistant: &crate::runtime::Assistant) -> Value {
     json!(assistant.context())
 }
 
-fn whole_result(run: &StudioRun, call_id: &str) -> Result<Value, Rejection> {
+/// Returns the result of a call of this run. Other runs of the conversation may have calls with the same id.
+fn whole_result(shared: &StudioShared, run: &StudioRun, call_id: &str) -> Result<Value, Rejection> {
     let messages = run.conversation.assistant.messages();
-    let mut results = messages.iter().rev().filter_map(|message| message.as_tool_result());
-    let found = results.find(|result| result.call_id == call_id);
-    Ok(json!(found.ok_or_else(|| Rejection::not_found("result"))?))
+    let until = shared.conversations.end_of(run).unwrap_or(messages.len());
+    let mut own = messages.shared().iter().take(until).skip(run.from).rev();
+    let found = own.find(|message| message.as_tool_result().is_some_and(|result| result.call_id == call_id));
+    Ok(json!(shared.secrets.shown(found.ok_or_else(|| Rejection::not_found("result"))?)))
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Rejection> {

@@ -34,6 +34,14 @@ pub(super) struct StudioRun {
 struct RunProgress {
     log: RunLog,
     phase: RunPhase,
+    /// The reason why the active run was cancelled. Its handle has no effect on a run that was suspended before.
+    cancelled: Option<String>,
+}
+
+impl RunProgress {
+    fn abandon(&mut self, reason: &str) {
+        self.log.push_json(json!({"type": "studio_abandoned", "reason": reason}));
+    }
 }
 
 enum RunPhase {
@@ -47,8 +55,10 @@ impl StudioRun {
     pub(super) fn new(conversation: Arc<StudioConversation>, handle: RunHandle) -> Arc<Self> {
         let (began, from) = (Instant::now(), conversation.assistant.messages().len());
         let id = handle.run_id().to_owned();
-        let state = Mutex::new(RunProgress { log: RunLog::new(began), phase: RunPhase::Active(handle) });
-        Arc::new(Self { conversation, began, from, id, state, changed: watch::Sender::new(0) })
+        let progress =
+            RunProgress { log: RunLog::new(began), phase: RunPhase::Active(handle), cancelled: None };
+        let (state, changed) = (Mutex::new(progress), watch::Sender::new(0));
+        Arc::new(Self { conversation, began, from, id, state, changed })
     }
 
     fn lock(&self) -> MutexGuard<'_, RunProgress> {
@@ -64,24 +74,23 @@ impl StudioRun {
         matches!(self.lock().phase, RunPhase::Over)
     }
 
-    fn handle(&self) -> Option<RunHandle> {
-        match &self.lock().phase {
-            RunPhase::Active(handle) => Some(handle.clone()),
-            _ => None,
-        }
-    }
-
     pub(super) fn cancel(&self, reason: &str) {
-        if let Some(handle) = self.handle() {
-            return handle.cancel(reason);
-        }
         let mut state = self.lock();
-        if matches!(state.phase, RunPhase::Waiting(_)) {
-            let waited = std::mem::replace(&mut state.phase, RunPhase::Over);
-            state.log.push_json(json!({"type": "studio_abandoned", "reason": reason}));
-            drop(state);
-            drop(waited);
-            self.notify();
+        match &state.phase {
+            RunPhase::Active(handle) => {
+                let handle = handle.clone();
+                state.cancelled = Some(reason.to_owned());
+                drop(state);
+                handle.cancel(reason);
+            }
+            RunPhase::Waiting(_) => {
+                let waited = std::mem::replace(&mut state.phase, RunPhase::Over);
+                state.abandon(reason);
+                drop(state);
+                drop(waited);
+                self.notify();
+            }
+            RunPhase::Over => {}
         }
     }
 
@@ -194,7 +203,7 @@ pub(super) async fn drive(to: Arc<StudioRun>, mut run: Run, before: Option<Box<S
         to.lock().log.push(&event);
         to.notify();
     }
-    let (waits, error) = match run.output().await {
+    let (mut waits, error) = match run.output().await {
         Ok(output) => (output.snapshot.map(Box::new), None),
         Err(RunError::Suspended(snapshot)) => (Some(Box::new(snapshot)), None),
         Err(error @ RunError::Resume(_)) => (before, Some(error)),
@@ -204,6 +213,11 @@ pub(super) async fn drive(to: Arc<StudioRun>, mut run: Run, before: Option<Box<S
     let mut state = to.lock();
     if let Some(error) = error {
         state.log.push_json(json!({"type": "studio_error", "message": error.to_string()}));
+    }
+    let cancelled = state.cancelled.take();
+    let abandoned = waits.take_if(|_| cancelled.is_some());
+    if let (Some(_), Some(reason)) = (&abandoned, cancelled) {
+        state.abandon(&reason);
     }
     state.phase = match waits {
         Some(suspended) => {

@@ -32,9 +32,12 @@ struct Client {
 
 impl Client {
     async fn of(assistant: Assistant) -> Self {
+        Self::at([127, 0, 0, 1], assistant).await
+    }
+
+    async fn at(address: [u8; 4], assistant: Assistant) -> Self {
         let stop = CancelToken::new();
-        let (url, serving) =
-            Studio::new(assistant).until(stop.clone()).bind(([127, 0, 0, 1], 0)).await.unwrap();
+        let (url, serving) = Studio::new(assistant).until(stop.clone()).bind((address, 0)).await.unwrap();
         let (address, token) = url.strip_prefix("http://").unwrap().split_once("/#token=").unwrap();
         let (address, token) = (address.parse().unwrap(), token.to_owned());
         tokio::spawn(serving);
@@ -120,6 +123,27 @@ async fn requests_of_others_are_rejected() {
     studio.stop.cancel("the test ends");
 }
 
+// Other systems have no 127.0.0.2 by default.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "current_thread")]
+async fn a_studio_is_open_at_every_loopback_address() {
+    let assistant = Assistant::builder(ScriptedModel::new(["Hello."])).build().unwrap();
+    let studio = Client::at([127, 0, 0, 2], assistant).await;
+    assert!(has_status(&studio.get("/api/info").await, 200));
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn the_url_of_a_remote_studio_has_its_first_host() {
+    let assistant = Assistant::builder(ScriptedModel::new(["Hello."])).build().unwrap();
+    for (host, origin) in
+        [("studio.example:4000", "https://studio.example:4000"), ("2001:db8::1", "https://[2001:db8::1]")]
+    {
+        let studio = Studio::new(assistant.clone()).allow_remote([host, "other.example"], "0123456789abcdef");
+        let (url, _) = studio.bind(([127, 0, 0, 1], 0)).await.unwrap();
+        assert_eq!(url, format!("{origin}/#token=0123456789abcdef"));
+    }
+}
+
 #[tokio::test(flavor = "current_thread")]
 async fn tools_are_listed_checked_and_called() {
     let studio = Client::new().await;
@@ -200,6 +224,55 @@ async fn a_run_waits_for_a_decision_and_is_seen_by_two_pages() {
     assert_eq!(result["content"][0]["text"], "5 paid, 7 digits");
     let request = studio.get(&format!("/api/runs/{run}/steps/2/1")).await;
     assert!(has_status(&request, 200) && !request.contains("hunter2"), "{request}");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn changed_arguments_are_shown_without_secrets() {
+    let studio = Client::new().await;
+    let begun = json_of(&studio.post("/api/runs", &json!({"text": "Pay."})).await);
+    let run = begun["run"].as_str().unwrap();
+    let waits = studio.until_it_waits(run, 1).await;
+    let changed = json!({"decision": "allow_with", "arguments": {"amount": 6, "pin": "swordfish"}});
+    let answered = studio.answer(run, &waits["pending"][0]["id"], changed).await;
+    assert!(has_status(&answered, 200), "{answered}");
+    studio.get(&format!("/api/runs/{run}/events")).await;
+    let result = json_of(&studio.get(&format!("/api/runs/{run}/calls/call_1")).await);
+    assert_eq!(result["edited_args"], json!({"amount": 6, "pin": "[secret]"}), "{result}");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn runs_with_the_same_call_ids_have_their_own_results() {
+    let call = |args: &str| reply().tool_call_with_id("c", "add", args);
+    let model = ScriptedModel::new([
+        call(r#"{"a": 1, "b": 2}"#),
+        reply().text("3."),
+        call(r#"{"a": 3, "b": 4}"#),
+        reply().text("7."),
+    ]);
+    let studio = Client::of(Assistant::builder(model).tools(tools![add]).build().unwrap()).await;
+    let mut runs = Vec::new();
+    for _ in 0..2 {
+        let begun = json_of(&studio.post("/api/runs", &json!({"text": "Add.", "session": "ann"})).await);
+        runs.push(begun["run"].as_str().unwrap().to_owned());
+        studio.get(&format!("/api/runs/{}/events", begun["run"].as_str().unwrap())).await;
+    }
+    for (run, sum) in runs.iter().zip(["3", "7"]) {
+        let result = json_of(&studio.get(&format!("/api/runs/{run}/calls/c")).await);
+        assert_eq!(result["content"][0]["text"], sum, "{result}");
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_run_that_is_cancelled_while_it_suspends_does_not_wait() {
+    let model = ScriptedModel::new([reply().tool_call("pay", r#"{"amount": 5, "pin": "hunter2"}"#)]);
+    let assistant = Assistant::builder(model).tools(tools![pay]).build().unwrap();
+    let mut stream = assistant.prompt("Pay.").stream();
+    let conversation = super::conversations::StudioConversation { id: "ann".into(), assistant };
+    let run = super::run::StudioRun::new(std::sync::Arc::new(conversation), stream.handle());
+    while stream.next().await.is_some() {}
+    run.cancel("it is late");
+    super::run::drive(run.clone(), stream, None).await;
+    assert!(run.is_over());
 }
 
 #[derive(ToolArgs)]

@@ -49,6 +49,7 @@ pub(super) fn samples(schema: &Value, count: usize, seed: u64) -> Vec<Value> {
             break;
         }
     }
+    values.truncate(count);
     values
 }
 
@@ -330,4 +331,24 @@ fn merged(mut base: Map<String, Value>, other: Value) -> Option<Map<String, Valu
         base.insert(key, joined);
     }
     Some(base)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_no_more_values_than_requested() {
+        let schema = json!({"type": "array", "items": {"type": "integer"}});
+        assert_eq!([0, 1, 2, 3, 4, 9].map(|count| samples(&schema, count, 0).len()), [0, 1, 2, 3, 4, 9]);
+    }
+
+    #[test]
+    fn steps_from_the_smallest_integer_fit() {
+        let schema =
+            json!({"type": "integer", "minimum": i64::MIN, "maximum": i64::MIN + 99, "multipleOf": 7});
+        let values = samples(&schema, 20, 0);
+        assert!(values.iter().filter_map(Value::as_i64).all(|value| value % 7 == 0), "{values:?}");
+        assert!(!values.is_empty());
+    }
 }

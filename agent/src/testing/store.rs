@@ -85,6 +85,8 @@ async fn budgets(store: &(impl Store + ?Sized), name: &str) {
     assert!(ok(store.settle(&id("e"), amounts(500)).await, "settle"), "more may be spent than was reserved");
     assert_eq!(used(&one).await, (540, 0));
     assert!(ok(store.reserve(&id("f"), vec![hold(&one, 0)], 6_000, 9_000).await, "reserve").is_some());
+    assert!(ok(store.reserve(&id("g"), vec![hold(&other, 51)], 6_000, 9_000).await, "reserve").is_some());
+    assert_eq!(used(&other).await, (50, 0), "a refusal counts what was not settled in time, too");
 }
 
 fn ok<T>(answer: Result<T, StoreError>, what: &str) -> T {
@@ -219,6 +221,7 @@ async fn lists(store: &(impl Store + ?Sized), name: &str) {
         let page = ok(store.list(query.clone()).await, "list");
         assert!(page.len() <= 2, "a page is as long as was asked for");
         paged.extend(keys(&page));
+        assert!(paged.len() <= 5, "a page begins after the last record of the page before: {paged:?}");
         let Some(last) = page.last() else { break };
         query = query.after(last);
     }
@@ -316,7 +319,7 @@ async fn entries(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!(ok(store.append(&session, 0, first.clone()).await, "append"), 3);
     assert_eq!(ok(store.append(&session, 3, Vec::new()).await, "append"), 3, "nothing is added");
     assert_eq!(ok(store.append(&session, 3, vec![entry("three")]).await, "append"), 4);
-    for (expected, count) in [(3, 1), (3, 2), (5, 1), (5, 2), (0, 1), (3, 0)] {
+    for (expected, count) in [(3, 1), (3, 2), (5, 1), (5, 2), (0, 1), (3, 0), (u64::MAX, 1)] {
         let error = store.append(&session, expected, vec![entry("late"); count]).await;
         let kind = error.as_ref().map_err(StoreError::kind);
         assert_eq!(kind, Err(StoreErrorKind::Conflict), "{count} behind {expected}, where 4 is the last");
@@ -372,6 +375,11 @@ async fn session_list(store: &(impl Store + ?Sized), name: &str) {
         loop {
             let page = ok(store.list_sessions(containing, all.last(), limit).await, "list_sessions");
             assert!(page.len() <= limit, "a page has at most its limit");
+            let is_known = |listed: &SessionSummary| all.iter().any(|known| known.session == listed.session);
+            assert!(
+                !page.iter().any(is_known),
+                "a page begins after the last session of the page before: {page:?}"
+            );
             let is_last = page.len() < limit;
             all.extend(page);
             if is_last {
@@ -401,6 +409,8 @@ async fn session_list(store: &(impl Store + ?Sized), name: &str) {
             "containing {end:?}"
         );
     }
+    let found = pages(&format!("{prefix}É"), 10).await;
+    assert_eq!(found, [], "the case of other letters is not ignored");
     ok(store.append(&names[4], 5, vec![entry(20)]).await, "append");
     let first = pages(&prefix, 10).await.swap_remove(0);
     assert_eq!(first, SessionSummary::new(&*names[4], 6, 20), "a session with a new entry is the first");

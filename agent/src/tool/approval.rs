@@ -59,7 +59,14 @@ impl Approval {
     }
 
     fn of(rule: impl Fn(&dyn RuleArguments) -> bool + Send + Sync + 'static) -> Self {
-        Self(Rule::When(RuleFunction(Arc::new(rule))))
+        Self(Rule::When(RuleFunction { applies: Arc::new(rule), as_sent: None }))
+    }
+
+    fn with_as_sent(mut self, rule: Self) -> Self {
+        if let Rule::When(function) = &mut self.0 {
+            function.as_sent = Some(Arc::new(rule));
+        }
+        self
     }
 
     /// Creates a rule that requires approval if this rule or `other` requires it.
@@ -81,7 +88,12 @@ impl Approval {
         match (&self.0, &other.0) {
             (Rule::Never, _) | (_, Rule::Always) => other,
             (_, Rule::Never) | (Rule::Always, _) => self,
-            _ => Self::of(move |arguments| self.applies(arguments) || other.applies(arguments)),
+            _ => {
+                let sent = (self.as_sent(), other.as_sent());
+                let sees_hidden = sent.0 != self || sent.1 != other;
+                let both = Self::of(move |arguments| self.applies(arguments) || other.applies(arguments));
+                if sees_hidden { both.with_as_sent(sent.0.or(sent.1)) } else { both }
+            }
         }
     }
 
@@ -92,11 +104,23 @@ impl Approval {
         plan: Plan,
         whole: impl Fn(&Plan, &str) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
-        let Self(Rule::When(rule)) = self else { return self };
-        Self::of(move |arguments| {
+        if !matches!(self.0, Rule::When(_)) {
+            return self;
+        }
+        let as_sent = self.as_sent();
+        let over = Self::of(move |arguments| {
             let whole = whole(arguments.plan(), arguments.text());
-            whole.is_none_or(|text| (rule.0)(&ArgumentText { plan: &plan, text: &text }))
-        })
+            whole.is_none_or(|text| self.applies(&ArgumentText { plan: &plan, text: &text }))
+        });
+        over.with_as_sent(as_sent)
+    }
+
+    /// Returns the rule without what [`over`](Self::over) added: it sees only the arguments that the model sent.
+    pub(super) fn as_sent(&self) -> Self {
+        match &self.0 {
+            Rule::When(RuleFunction { as_sent: Some(rule), .. }) => (**rule).clone(),
+            _ => self.clone(),
+        }
     }
 
     /// Returns whether a call has to be approved. `arguments` is JSON text that fits `plan`, the plan of the tool. If the text does not
@@ -109,7 +133,7 @@ impl Approval {
         match &self.0 {
             Rule::Never => false,
             Rule::Always => true,
-            Rule::When(rule) => (rule.0)(arguments),
+            Rule::When(rule) => (rule.applies)(arguments),
         }
     }
 }
@@ -142,13 +166,17 @@ impl RuleArguments for ArgumentText<'_> {
 
 /// The function of a rule. Two values are equal only if one is a clone of the other.
 #[derive(Clone)]
-struct RuleFunction(Arc<DynRule>);
+struct RuleFunction {
+    applies: Arc<DynRule>,
+    /// The rule before [`Approval::over`].
+    as_sent: Option<Arc<Approval>>,
+}
 
 type DynRule = dyn Fn(&dyn RuleArguments) -> bool + Send + Sync;
 
 impl PartialEq for RuleFunction {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.applies, &other.applies)
     }
 }
 

@@ -52,10 +52,9 @@ pub trait ToolArgs {
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be an argument of a tool",
-    label = "not a type that a model can send",
-    note = "derive it: `#[derive(ToolArgs)]` (or serde's `Deserialize` and schemars' `JsonSchema`)",
-    note = "is it state of the application? State is taken by reference: write `&{Self}`"
+    message = "`{Self}` cannot be read from what a model sends",
+    label = "neither arguments nor an answer",
+    note = "derive it: `#[derive(ToolArgs)]` (or serde's `Deserialize` and schemars' `JsonSchema`)"
 )]
 pub trait Argument: DeserializeOwned + JsonSchema + Send + 'static {}
 

@@ -73,7 +73,11 @@ struct Asking {
     count: u32,
     /// Number of questions of this call and its nested calls that the [`Answerer`] is answering.
     in_place: u32,
+    /// The numbers of the questions from before the restart that were asked again.
+    repeated: Vec<u32>,
     open: Vec<Question>,
+    /// The inputs that the [`Answerer`] gave.
+    given: Vec<RecordedInput>,
     stop: Option<AskStop>,
     body: Option<Waker>,
 }
@@ -107,15 +111,16 @@ impl BodyInProgress {
         self.asking().may_restart = policy.effect != Effect::Once || policy.asks;
     }
 
-    /// Returns the reason to stop the tool, if there is one. Otherwise registers the task, so that [`stop`](Self::stop) wakes it.
+    /// Returns the reason to stop the tool, if there is one. Otherwise registers the task, so that [`stop`](Self::stop) wakes it. A tool
+    /// is not suspended while the [`Answerer`] answers another question, because the input would be lost.
     pub(super) fn poll_stop(&self, task: &Context<'_>) -> Option<AskStop> {
         let mut asking = self.asking();
-        let replaced = match asking.stop {
+        let stop = asking.stop.filter(|stop| *stop == AskStop::Changed || asking.in_place == 0);
+        let replaced = match stop {
             Some(_) => None,
             None if asking.body.as_ref().is_some_and(|body| body.will_wake(task.waker())) => None,
             None => asking.body.replace(task.waker().clone()),
         };
-        let stop = asking.stop;
         drop(asking);
         // The old waker is dropped after the lock is released, because it may own a task whose destructor runs other code.
         drop(replaced);
@@ -126,19 +131,42 @@ impl BodyInProgress {
         self.asking().in_place > 0
     }
 
+    /// Takes the questions that have no input yet. The first one contains the inputs of the others.
     pub(super) fn take_questions(&self) -> Vec<Question> {
-        std::mem::take(&mut self.asking().open)
+        let mut asking = self.asking();
+        let (mut open, given) = (std::mem::take(&mut asking.open), std::mem::take(&mut asking.given));
+        drop(asking);
+        if let Some(first) = open.first_mut() {
+            first.given = given;
+        }
+        open
+    }
+
+    /// Keeps an input for a restart of the tool.
+    pub(super) fn keep(&self, question: Question, input: QuestionInput) {
+        let mut asking = self.asking();
+        asking.given.retain(|earlier| earlier.question.number != question.number);
+        asking.given.push(RecordedInput { question, input });
     }
 
     pub(super) fn outermost(&self) -> &Self {
         self.outer.as_deref().map_or(self, Self::outermost)
     }
 
-    /// Continues the numbering of questions at `count`, the number of questions before the restart.
+    /// Returns whether the call can wait for the input to a question of an MCP server. The call of the server's tool can, because the
+    /// server continues it. A tool that makes this call has to be restarted.
     #[cfg(feature = "mcp-client")]
-    pub(super) fn count_from(&self, count: u32) {
-        let mut asking = self.asking();
-        asking.count = asking.count.max(count);
+    pub(super) fn may_continue(&self) -> bool {
+        self.outer.as_deref().is_none_or(|outer| outer.outermost().asking().may_restart)
+    }
+
+    /// Returns the number of the next round of questions of an MCP server. `inputs` are the inputs from before the restart.
+    #[cfg(feature = "mcp-client")]
+    pub(super) fn next_round(&self, inputs: &[RecordedInput]) -> u32 {
+        let asking = self.asking();
+        let all = inputs.iter().chain(&asking.given);
+        let rounds = all.filter_map(|recorded| recorded.question.continuation.as_ref());
+        rounds.map(|asked| asked.round + 1).max().unwrap_or_default()
     }
 
     /// Requests that the tool is stopped, and wakes the task that polls the tool's future. Of several reasons, the first one counts.
@@ -167,6 +195,10 @@ impl<'c> WaitsInPlace<'c> {
         while let Some(running) = call {
             let mut asking = running.asking();
             asking.in_place = asking.in_place.saturating_add_signed(change);
+            // The question may be asked from another task than the one that supervises the call, and measures its time.
+            let body = asking.body.take();
+            drop(asking);
+            body.into_iter().for_each(Waker::wake);
             call = running.outer.as_deref();
         }
     }
@@ -311,7 +343,7 @@ impl ToolContext {
     pub async fn ask<T: Argument>(&self, message: impl Into<String>) -> Result<T, AskError> {
         let reader = InputReader::<T>::new()?;
         let mut question = self.new_question(message.into(), &reader.plan)?;
-        let mut recorded = self.recorded_input(&mut question).await;
+        let mut recorded = self.recorded_input(&mut question).await?;
         loop {
             let input = match recorded.take() {
                 Some(input) => input,
@@ -343,31 +375,38 @@ impl ToolContext {
         if self.running_call().is_over() {
             return Err(AskError::Over);
         }
-        if self.ask_rules().is_none() {
-            return Err(AskError::Unavailable);
-        }
-        let mut asking = self.running_call().outermost().asking();
-        let number = asking.count;
-        if number >= MAX_QUESTIONS {
-            return Err(invalid("a call may ask 64 questions"));
-        }
-        asking.count += 1;
-        drop(asking);
+        let rules = self.ask_rules().ok_or(AskError::Unavailable)?;
         Ok(Question {
-            request_id: self.question_id(number, 0),
-            path: self.ask_rules().map(|rules| rules.path.clone()).unwrap_or_default(),
+            request_id: String::new(),
+            path: rules.path.clone(),
             call_id: self.call_id().to_owned(),
             tool: self.tool().to_owned(),
             server: None,
             message,
             schema: marked_schema(plan),
             report: None,
-            number,
+            number: 0,
             refusals: 0,
             is_secret: plan.graph().has_secrets(),
             continuation: None,
             is_announced: false,
+            given: Vec::new(),
         })
+    }
+
+    /// Gives the question a number that no other question of the call has, also none from before the restart.
+    pub(super) fn number_question(&self, question: &mut Question) -> Result<(), AskError> {
+        let inputs = self.ask_rules().map(|rules| &*rules.inputs).unwrap_or_default();
+        let mut asking = self.running_call().outermost().asking();
+        let is_free = |number: &u32| inputs.iter().all(|recorded| recorded.question.number != *number);
+        let Some(number) = (asking.count..MAX_QUESTIONS).find(is_free) else {
+            return Err(AskError::Invalid { message: "a call may ask 64 questions".to_owned() });
+        };
+        asking.count = number + 1;
+        drop(asking);
+        question.number = number;
+        question.request_id = self.question_id(number, 0);
+        Ok(())
     }
 
     /// Returns the id of a question. A question that is asked again after a refused input has a new id.
@@ -379,18 +418,53 @@ impl ToolContext {
         }
     }
 
-    /// Returns the input from before the restart, if any. If the restarted tool asks a different question, stops the call and never
-    /// completes.
-    async fn recorded_input(&self, question: &mut Question) -> Option<QuestionInput> {
-        let inputs = self.ask_rules()?.inputs.clone();
-        let recorded = inputs.iter().find(|recorded| recorded.question.number == question.number)?;
-        if !recorded.question.asks_like(question) {
-            self.running_call().outermost().stop(AskStop::Changed, None);
-            pending::<()>().await;
+    /// Numbers the question, and returns the input from before the restart, if any. If the restarted tool asks a different question, stops
+    /// the call and never completes.
+    async fn recorded_input(&self, question: &mut Question) -> Result<Option<QuestionInput>, AskError> {
+        match self.repeat_question(question) {
+            Ok(Some(recorded)) => {
+                question.number = recorded.question.number;
+                question.refusals = recorded.question.refusals;
+                question.request_id.clone_from(&recorded.question.request_id);
+                Ok(Some(recorded.input.clone()))
+            }
+            Ok(None) => self.number_question(question).map(|()| None),
+            Err(stop) => {
+                self.running_call().outermost().stop(stop, None);
+                pending().await
+            }
         }
-        question.refusals = recorded.question.refusals;
-        question.request_id.clone_from(&recorded.question.request_id);
-        Some(recorded.input.clone())
+    }
+
+    /// Returns the same question from before the restart, if there is one that was not asked again yet. Questions of futures that run
+    /// concurrently may come in another order than before, so their numbers do not identify them.
+    fn repeat_question(&self, question: &Question) -> Result<Option<&RecordedInput>, AskStop> {
+        let inputs = self.ask_rules().map(|rules| &*rules.inputs).unwrap_or_default();
+        let mut asking = self.running_call().outermost().asking();
+        let (mut same, mut is_other) = (None::<&RecordedInput>, false);
+        for recorded in inputs.iter().filter(|recorded| recorded.question.continuation.is_none()) {
+            let number = recorded.question.number;
+            if asking.repeated.contains(&number) {
+                continue;
+            }
+            let is_same = self.asked(&recorded.question) && recorded.question.asks_like(question);
+            if is_same && same.is_none_or(|first| number < first.question.number) {
+                same = Some(recorded);
+            }
+            is_other |= number == asking.count;
+        }
+        let Some(recorded) = same else {
+            return if is_other { Err(AskStop::Changed) } else { Ok(None) };
+        };
+        asking.repeated.push(recorded.question.number);
+        asking.count += 1;
+        Ok(Some(recorded))
+    }
+
+    /// Returns whether this call asked the question, perhaps before the restart.
+    pub(super) fn asked(&self, question: &Question) -> bool {
+        let call = question.request_id.rsplit_once("/ask/").map(|(call, _)| call);
+        call == Some(self.idempotency_key()) && question.tool == self.tool()
     }
 
     /// Returns the input that the [`Answerer`] gives. If there is no `Answerer`, or it gives no input yet, suspends the call and never
@@ -404,7 +478,12 @@ impl ToolContext {
         if let Some(answerer) = &rules.answerer {
             match self.answer_in_place(rules, answerer, &question).await? {
                 QuestionInput::Later => question.is_announced = rules.notify.is_some(),
-                input => return Ok(input),
+                input => {
+                    if rules.suspends {
+                        call.outermost().keep(question, input.clone());
+                    }
+                    return Ok(input);
+                }
             }
         }
         if !rules.suspends {

@@ -298,9 +298,10 @@ impl RuleArguments for AcceptedArguments {
 /// Leaves out the arguments: they may contain secrets, and this text is logged.
 impl fmt::Debug for AcceptedArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let coercions = self.coercions.iter().map(|coercion| (&coercion.path, coercion.rule));
         f.debug_struct("AcceptedArguments")
             .field("tool", &self.definition.name())
-            .field("coercions", &self.coercions())
+            .field("coercions", &coercions.collect::<Vec<_>>())
             .finish_non_exhaustive()
     }
 }

@@ -57,7 +57,10 @@ impl CallError {
         let text = self.to_string();
         match self {
             Self::UnknownTool { .. } => ToolOutcome::failed(OutcomeCode::UNKNOWN_TOOL, text),
-            Self::Prepare(_) => ToolOutcome::failed(OutcomeCode::PREPARE_ERROR, text),
+            Self::Prepare(error) => {
+                let metadata = ToolOutcome::from(error).metadata().cloned().unwrap_or_default();
+                ToolOutcome::Failed { code: OutcomeCode::PREPARE_ERROR, message: text, metadata }
+            }
             Self::InvalidArguments(report) => report.into(),
             Self::Definition(error) => {
                 tracing::error!(tool, %error, "the parameters for this source are invalid");

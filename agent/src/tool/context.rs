@@ -3,6 +3,7 @@
 use super::asking::{Answerer, AskRules, BodyInProgress};
 use super::cancel::CancelToken;
 use super::capture::Capture;
+use super::definition::ToolDefinition;
 use super::executor::Executor;
 use super::problem::RegistryError;
 use super::progress::Progress;
@@ -60,6 +61,8 @@ struct Inner {
     running: Arc<BodyInProgress>,
     /// `None` if no person can be asked.
     ask: Option<AskRules>,
+    /// The tools of the registry that runs the call.
+    registered: Arc<[ToolDefinition]>,
     /// The state of the run. It takes precedence over `shared`.
     state: StateMap,
     /// The first type for which the prompt set two state values.
@@ -112,7 +115,8 @@ impl ToolContext {
         &self.inner.call_id
     }
 
-    /// Returns the id that the model's provider gave this call; empty outside of a call.
+    /// Returns the id that the model's provider gave this call; empty outside of a call. In an MCP server, it is an id that the server
+    /// gives the call, because clients choose the ids of their requests.
     pub fn call_id(&self) -> &str {
         &self.inner.call_id
     }
@@ -196,7 +200,7 @@ impl ToolContext {
         &self.inner.running
     }
 
-    pub(super) fn ask_rules(&self) -> Option<&AskRules> {
+    pub(crate) fn ask_rules(&self) -> Option<&AskRules> {
         self.inner.ask.as_ref()
     }
 
@@ -240,10 +244,11 @@ impl ToolContext {
     /// Returns the context of one call. `shared` is the state of the registry.
     pub(crate) fn for_call(&self, call_id: &str, tool: &Arc<str>, shared: &StateMap) -> Self {
         let mut inner = (*self.inner).clone();
+        // The id alone may be that of a call which is about to run: only a call that runs has the name of its tool.
+        let is_within = !inner.call_id.is_empty() && !inner.tool.is_empty();
         // A call within another call appends its id to the key of the outer call, so that the keys differ.
-        let is_within = !inner.call_id.is_empty();
-        if let (true, Some(outer)) = (is_within, &inner.idempotency_key) {
-            inner.idempotency_key = Some(format!("{outer}/{call_id}").into());
+        if is_within {
+            inner.idempotency_key = Some(format!("{}/{call_id}", self.idempotency_key()).into());
         }
         inner.running = Arc::new(BodyInProgress::within(is_within.then_some(inner.running)));
         inner.call_id = call_id.into();
@@ -251,6 +256,16 @@ impl ToolContext {
         inner.cancel = inner.cancel.child();
         inner.shared = shared.clone();
         Self { inner: Arc::new(inner) }
+    }
+
+    pub(super) fn with_registered(mut self, tools: &Arc<[ToolDefinition]>) -> Self {
+        self.edit().registered = tools.clone();
+        self
+    }
+
+    /// Returns the tools of the registry that runs the call. Empty for a call without a registry.
+    pub(super) fn registered(&self) -> &[ToolDefinition] {
+        &self.inner.registered
     }
 
     #[cfg(feature = "runtime")]
@@ -285,6 +300,7 @@ impl Default for Inner {
             capture: None,
             running: Arc::default(),
             ask: None,
+            registered: Arc::default(),
             state: StateMap::default(),
             #[cfg(feature = "runtime")]
             duplicate: None,

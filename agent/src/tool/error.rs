@@ -1,5 +1,6 @@
 //! Errors that tools return: a message for the model, with a source for the operator.
 
+use super::invoke::REDACTED;
 use super::outcome::{OutcomeCode, ToolOutcome};
 use super::question::AskError;
 use serde_json::{Map, Value};
@@ -90,6 +91,15 @@ impl ToolError {
     /// ```
     pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.metadata.get_or_insert_default().insert(key.into(), value.into());
+        self
+    }
+
+    /// Hides the message of an error without a code of its own, and logs it.
+    pub(super) fn redacted(mut self) -> Self {
+        if matches!(&self.outcome, Kind::Failed(code) if *code == OutcomeCode::TOOL_ERROR) {
+            tracing::warn!(error = %self.message, "a tool failed");
+            REDACTED.clone_into(&mut self.message);
+        }
         self
     }
 

@@ -111,8 +111,8 @@ fn of_parameters(tool: &Tool, refused: &mut Vec<RegistryProblem>) {
     }
 }
 
-/// Returns the schemas of the properties and items of a value, each with its path. Follows references and alternatives. An additional
-/// property gets a made-up name, unless other keywords restrict the names.
+/// Returns the schemas of the properties and items of a value, and of the value itself if they are references or alternatives, each with
+/// its path. An additional property gets a made-up name, unless other keywords restrict the names.
 fn below<'s>(root: &'s Value, schema: &'s Value, place: &ExamplePath) -> Vec<(&'s Value, ExamplePath)> {
     let mut found = Vec::new();
     if let Some(target) =
@@ -120,7 +120,7 @@ fn below<'s>(root: &'s Value, schema: &'s Value, place: &ExamplePath) -> Vec<(&'
     {
         // A reference to a reference is not followed, because two references can refer to each other.
         if target.get("$ref").is_none() {
-            found.extend(below(root, target, place));
+            found.push((target, place.clone()));
         }
     }
     let within = |key: &str, constants: &Map<String, Value>| {
@@ -157,7 +157,7 @@ fn below<'s>(root: &'s Value, schema: &'s Value, place: &ExamplePath) -> Vec<(&'
     }
     for keyword in ["anyOf", "oneOf", "allOf"] {
         for branch in schema.get(keyword).and_then(Value::as_array).into_iter().flatten() {
-            found.extend(below(root, branch, place));
+            found.push((branch, place.clone()));
         }
     }
     found
@@ -199,6 +199,16 @@ mod tests {
                 "example 2 of `/a/key_` of tool `t`: /a/key_: out of range; got number 9; expected integer <= 5"
             ]
         );
+    }
+
+    #[test]
+    fn examples_of_references_and_of_alternatives_are_checked() {
+        let number = json!({"type": "integer", "maximum": 5, "examples": [9]});
+        let found = refused(&json!({
+            "a": {"$ref": "#/properties/b"}, "b": number, "c": {"anyOf": [{"type": "null"}, number]},
+        }));
+        let paths: Vec<_> = found.iter().map(|text| text.split_once(" of tool ").unwrap().0).collect();
+        assert_eq!(paths, ["example 1 of `/a`", "example 1 of `/b`", "example 1 of `/c`"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::pending;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::asking::{AskStop, MAX_MESSAGE, MAX_REFUSALS};
 use super::context::ToolContext;
@@ -16,24 +16,29 @@ pub(crate) struct FormQuestion {
     pub(crate) schema: Value,
 }
 
+/// What a server sent with its questions, and the replies to its other requests.
+#[derive(Default)]
+pub(crate) struct AskedRound {
+    /// The server's state of the call, which is sent back unchanged.
+    pub(crate) state: Option<String>,
+    /// The replies by the keys of their requests.
+    pub(crate) replies: Map<String, Value>,
+}
+
 /// Inputs by the keys of their questions. Accepted inputs are already coerced to the schemas of the questions.
 pub(crate) type FormInputs = BTreeMap<String, QuestionInput>;
 
 impl ToolContext {
-    /// Returns the inputs to the latest questions of an MCP server, and the state that the server sent with them. Returns `None` if the
-    /// server has asked no questions. An input that does not fit its question becomes `Cancel`.
-    pub(crate) fn form_inputs(&self) -> Option<(FormInputs, Option<String>)> {
-        let inputs = &self.ask_rules()?.inputs;
-        let round_of = |question: &Question| question.continuation.as_ref().map(|asked| asked.round);
-        let last = inputs.iter().filter_map(|recorded| round_of(&recorded.question)).max()?;
-        let count = inputs.iter().map(|recorded| recorded.question.number + 1).max().unwrap_or_default();
-        self.running_call().outermost().count_from(count);
-        let (mut found, mut state) = (FormInputs::new(), None);
-        for recorded in inputs.iter() {
-            let Some(asked) = recorded.question.continuation.as_ref().filter(|asked| asked.round == last)
-            else {
-                continue;
-            };
+    /// Returns the inputs to the latest questions that this MCP server asked during this call, and what is sent with them. Returns `None`
+    /// if the server has asked no questions. An input that does not fit its question becomes `Cancel`.
+    pub(crate) fn form_inputs(&self, server: &str) -> Option<(FormInputs, AskedRound)> {
+        // Calls of one outer call share its inputs, and an input must reach only the server that asked for it.
+        let is_own = |question: &Question| question.server.as_deref() == Some(server) && self.asked(question);
+        let own = self.ask_rules()?.inputs.iter().filter(|recorded| is_own(&recorded.question));
+        let own = own.filter_map(|recorded| Some((recorded, recorded.question.continuation.as_ref()?)));
+        let last = own.clone().map(|(_, asked)| asked.round).max()?;
+        let (mut found, mut round) = (FormInputs::new(), AskedRound::default());
+        for (recorded, asked) in own.filter(|(_, asked)| asked.round == last) {
             let input = match &recorded.input {
                 QuestionInput::Accept(value) => match recorded.question.accepted(value) {
                     Ok(value) => QuestionInput::Accept(value),
@@ -41,10 +46,11 @@ impl ToolContext {
                 },
                 other => other.clone(),
             };
-            state.clone_from(&asked.state);
+            round.state.clone_from(&asked.state);
+            round.replies.extend(asked.replies.clone());
             found.insert(asked.key.clone(), input);
         }
-        Some((found, state))
+        Some((found, round))
     }
 
     /// Asks a person the questions of an MCP server, and returns the inputs.
@@ -56,42 +62,46 @@ impl ToolContext {
         &self,
         server: &str,
         forms: Vec<FormQuestion>,
-        state: Option<String>,
+        asked: Option<AskedRound>,
         may_suspend: bool,
     ) -> FormInputs {
-        let rounds = self.ask_rules().map(|rules| rules.inputs.iter());
-        let rounds =
-            rounds.into_iter().flatten().filter_map(|recorded| recorded.question.continuation.as_ref());
-        let round = rounds.map(|asked| asked.round + 1).max().unwrap_or_default();
-        let (mut inputs, mut asked, mut is_later) = (FormInputs::new(), Vec::new(), false);
+        let (rules, call) = (self.ask_rules(), self.running_call().outermost());
+        let may_suspend =
+            may_suspend && rules.is_some_and(|rules| rules.suspends) && self.running_call().may_continue();
+        let round = call.next_round(rules.map(|rules| &*rules.inputs).unwrap_or_default());
+        let AskedRound { state, mut replies } = asked.unwrap_or_default();
+        let (mut inputs, mut questions, mut open) = (FormInputs::new(), Vec::new(), Vec::new());
         for FormQuestion { key, message, schema } in forms {
-            let question = match self.form_question(message, &schema) {
-                Ok(question) => question,
+            match self.form_question(message, &schema) {
+                Ok(question) => questions.push((key, question)),
                 Err(error) => {
                     tracing::warn!(server, tool = self.tool(), %error, "a question of a server cannot be asked");
                     // If no person can be asked, the question counts as declined. If its form cannot be shown, the question counts as
-                    // dismissed.
+                    // dismissed, also after the other questions have suspended the call.
                     let is_unavailable = error == AskError::Unavailable;
                     let input = if is_unavailable { QuestionInput::Decline } else { QuestionInput::Cancel };
+                    replies.insert(key.clone(), json!({"action": "cancel"}));
                     inputs.insert(key, input);
-                    continue;
                 }
-            };
-            let continuation = Continuation { key: key.clone(), state: state.clone(), round };
-            let question =
-                Question { server: Some(server.to_owned()), continuation: Some(continuation), ..question };
+            }
+        }
+        for (key, question) in questions {
+            let (state, replies) = (state.clone(), replies.clone());
+            let continuation = Some(Continuation { key: key.clone(), state, replies, round });
+            let question = Question { server: Some(server.to_owned()), continuation, ..question };
             let (question, input) = self.form_input(question).await;
-            is_later |= input == QuestionInput::Later;
-            asked.push(question);
+            match &input {
+                QuestionInput::Later => open.push(question),
+                given if may_suspend => call.keep(question, given.clone()),
+                _ => {}
+            }
             inputs.insert(key, input);
         }
-        if !is_later {
+        if open.is_empty() {
             return inputs;
         }
-        if may_suspend && self.ask_rules().is_some_and(|rules| rules.suspends) {
-            // The suspended call loses the answers so far, so all its questions are asked again.
-            let call = self.running_call().outermost();
-            for question in asked {
+        if may_suspend {
+            for question in open {
                 call.stop(AskStop::Suspended, Some(question));
             }
             return pending().await;
@@ -112,8 +122,9 @@ impl ToolContext {
         message.truncate(end.unwrap_or_default());
         let plan = Plan::compile("input", schema, PlanOptions::default())
             .map_err(|error| AskError::Invalid { message: error.to_string() })?;
-        let question = self.new_question(message, &plan)?;
+        let mut question = self.new_question(message, &plan)?;
         question.form()?;
+        self.number_question(&mut question)?;
         Ok(question)
     }
 
@@ -150,5 +161,75 @@ impl ToolContext {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::asking::AskRules;
+    use crate::tool::policy::ToolPolicy;
+    use crate::tool::question::RecordedInput;
+    use crate::tool::state::StateMap;
+    use std::time::Duration;
+    use tokio::time::timeout;
+
+    fn outer(inputs: Vec<RecordedInput>) -> ToolContext {
+        let rules = AskRules { suspends: true, inputs: inputs.into(), ..AskRules::default() };
+        call(&ToolContext::new().with_ask_rules(rules).with_idempotency_key("k"), "1")
+    }
+
+    fn call(cx: &ToolContext, id: &str) -> ToolContext {
+        cx.for_call(id, &"t".into(), &StateMap::default())
+    }
+
+    fn form() -> FormQuestion {
+        let schema = json!({"type": "object", "properties": {"sure": {"type": "boolean"}}});
+        FormQuestion { key: "form".to_owned(), message: "Sure?".to_owned(), schema }
+    }
+
+    #[test]
+    fn inputs_go_only_to_the_call_and_the_server_that_asked() {
+        let recorded = |request: &str, server: &str, number: u32| {
+            let continuation = json!({"key": "form", "state": request, "round": number});
+            let question = json!({
+                "request_id": request, "call_id": "1", "tool": "t", "server": server, "message": "Sure?", "schema": {},
+                "number": number, "continuation": continuation,
+            });
+            serde_json::from_value(json!({"question": question, "input": "decline"})).unwrap()
+        };
+        let outer = outer(vec![recorded("k/a/ask/0", "one", 0), recorded("k/b/ask/1", "two", 1)]);
+        let state = |id: &str, server: &str| Some(call(&outer, id).form_inputs(server)?.1.state.unwrap());
+        assert_eq!(state("a", "one").as_deref(), Some("k/a/ask/0"));
+        assert_eq!(state("b", "two").as_deref(), Some("k/b/ask/1"));
+        assert_eq!((state("a", "two"), state("c", "one")), (None, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_form_within_a_call_that_must_not_run_again_is_declined() {
+        let outer = outer(Vec::new());
+        outer.running_call().begin(&ToolPolicy::default());
+        let nested = call(&outer, "n");
+        let asked = nested.ask_forms("s", vec![form()], None, true);
+        let inputs = timeout(Duration::from_secs(1), asked).await.expect("nobody is waited for");
+        assert_eq!(inputs["form"], QuestionInput::Decline);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn replies_without_a_person_are_sent_after_the_restart() {
+        let cx = outer(Vec::new());
+        let replies = Map::from_iter([("roots".to_owned(), json!({"roots": []}))]);
+        let asked = AskedRound { state: None, replies: replies.clone() };
+        let odd = FormQuestion { key: "odd".to_owned(), schema: json!({"type": "array"}), ..form() };
+        let asked = cx.ask_forms("s", vec![form(), odd], Some(asked), true);
+        assert!(timeout(Duration::from_secs(1), asked).await.is_err(), "a person is asked");
+        let recorded = |question| RecordedInput { question, input: QuestionInput::Decline };
+        let again = outer(cx.take_questions().into_iter().map(recorded).collect());
+        let (inputs, round) = again.form_inputs("s").unwrap();
+        assert_eq!(inputs.into_keys().collect::<Vec<_>>(), ["form"]);
+        assert_eq!(
+            (&round.replies["roots"], &round.replies["odd"]["action"]),
+            (&replies["roots"], &json!("cancel"))
+        );
     }
 }

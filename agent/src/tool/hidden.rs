@@ -3,7 +3,7 @@
 use super::definition::ToolDefinition;
 use super::definition_error::DefinitionError;
 use crate::args::hooks::is_within;
-use crate::args::{Coercion, InvalidArguments, Issue, IssueCode, NotTakenOut, Plan};
+use crate::args::{Coercion, CoercionRule, InvalidArguments, Issue, IssueCode, NotTakenOut, Plan};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -106,8 +106,12 @@ impl HiddenArgument {
     }
 
     pub(super) fn pointer(&self) -> String {
-        format!("/{}", self.name.replace('~', "~0").replace('/', "~1"))
+        pointer(&self.name)
     }
+}
+
+fn pointer(name: &str) -> String {
+    format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
 /// Checks the model's arguments against `shown`, and adds the fixed values. `shown` is the plan without the hidden arguments, and `whole`
@@ -141,16 +145,13 @@ pub(super) fn join(
         text.push(':');
         text.push_str(value);
     };
+    // A number that only a `Value` rounds is copied like a value without coercions.
+    let coerced = parsed.coercions.iter().filter(|coercion| coercion.rule != CoercionRule::NumberRounded);
+    let coerced: Vec<&str> = coerced.map(|coercion| &*coercion.path).collect();
     for (key, value) in sent {
-        let path = HiddenArgument::new(key, None).pointer();
-        let is_as_sent = !parsed.coercions.iter().any(|coercion| {
-            coercion.path.strip_prefix(&path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        });
-        // An uncoerced value is copied from the sent text, so that numbers keep all digits.
-        match raw.get(key).filter(|_| is_as_sent) {
-            Some(raw) => push(key, raw),
-            None => push(key, &value.to_string()),
-        }
+        let mut text = String::new();
+        write(value, raw.get(shown, key), &pointer(key), &coerced, &mut text);
+        push(key, &text);
     }
     for argument in hidden {
         if let Some(value) = &argument.value {
@@ -161,8 +162,36 @@ pub(super) fn join(
     Ok(JoinedArguments { text, coercions: parsed.coercions, value: parsed.value })
 }
 
+/// Writes a value after coercion. Its parts without coercions are copied from `raw`, the sent text, so that numbers keep all digits.
+fn write(value: &Value, raw: Option<&str>, path: &str, coerced: &[&str], out: &mut String) {
+    let coerced: Vec<&str> = coerced.iter().copied().filter(|at| is_within(at, path)).collect();
+    match (value, raw) {
+        (_, Some(raw)) if coerced.is_empty() => out.push_str(raw),
+        (Value::Object(fields), Some(raw)) if !coerced.contains(&path) => {
+            let raw = RawEntries::of(raw);
+            for (at, (key, value)) in fields.iter().enumerate() {
+                out.push_str(if at == 0 { "{" } else { "," });
+                out.push_str(&Value::from(key.as_str()).to_string());
+                out.push(':');
+                let path = format!("{path}{}", pointer(key));
+                write(value, raw.named(key), &path, &coerced, out);
+            }
+            out.push_str(if fields.is_empty() { "{}" } else { "}" });
+        }
+        (Value::Array(items), Some(raw)) if !coerced.contains(&path) => {
+            let raw: Vec<&RawValue> = serde_json::from_str(raw).unwrap_or_default();
+            for (at, item) in items.iter().enumerate() {
+                out.push_str(if at == 0 { "[" } else { "," });
+                write(item, raw.get(at).map(|raw| raw.get()), &format!("{path}/{at}"), &coerced, out);
+            }
+            out.push_str(if items.is_empty() { "[]" } else { "]" });
+        }
+        _ => out.push_str(&value.to_string()),
+    }
+}
+
 fn unknown(key: &str) -> Issue {
-    Issue::new(HiddenArgument::new(key, None).pointer(), IssueCode::Unknown, "unknown parameter")
+    Issue::new(pointer(key), IssueCode::Unknown, "unknown parameter")
 }
 
 /// The entries of an object, each value as it was written; empty if the text is not an object.
@@ -173,8 +202,16 @@ impl<'t> RawEntries<'t> {
         serde_json::from_str(text).unwrap_or(Self(Vec::new()))
     }
 
-    fn get(&self, key: &str) -> Option<&'t str> {
-        self.0.iter().find(|(own, _)| own == key).map(|(_, value)| value.get())
+    /// Returns the value of a parameter, which may have been sent under an alias.
+    fn get(&self, plan: &Plan, name: &str) -> Option<&'t str> {
+        // In another variant, an alias may belong to another parameter, so an alias is not used if there are two.
+        let mut by_alias = self.0.iter().filter(|(key, _)| plan.parameter_of(key) == Some(name));
+        let mut by_alias = || by_alias.next().filter(|_| by_alias.next().is_none());
+        self.named(name).or_else(|| by_alias().map(|(_, value)| value.get()))
+    }
+
+    fn named(&self, name: &str) -> Option<&'t str> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.get())
     }
 }
 

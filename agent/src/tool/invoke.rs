@@ -24,7 +24,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tracing::Span;
 
-const REDACTED: &str = "The tool failed. Its error is not shown here.";
+pub(super) const REDACTED: &str = "The tool failed. Its error is not shown here.";
 
 /// The outcome of a call, with the questions for which the call is suspended, if there are any.
 pub(crate) struct InvokedCall {
@@ -56,9 +56,18 @@ pub(super) async fn invoke(
     if let Some(reason) = cx.cancel_token().reason() {
         return uncoerced(ToolOutcome::aborted(&reason));
     }
+    let span = trace::call_span(cx.tool(), cx.call_id());
+    let not_run = |outcome: ToolOutcome| {
+        let text = match arguments {
+            InvokedArguments::Sent(text) => text,
+            InvokedArguments::Accepted(accepted) => accepted.text(),
+        };
+        trace::end_call(&span, tool, text, &outcome, Err(None), cx);
+        uncoerced(outcome)
+    };
     let missing = match catch(|| tool.requires().iter().find(|key| !cx.has(key)).copied()) {
         Ok(missing) => missing,
-        Err(panic) => return uncoerced(panicked(cx, &panic)),
+        Err(panic) => return not_run(panicked(cx, &panic)),
     };
     if let Some(missing) = missing {
         tracing::error!(
@@ -66,14 +75,13 @@ pub(super) async fn invoke(
             state = missing.name(),
             "the call was not run: no `.state(…)` or `.with_state(…)` gives the state that the tool takes"
         );
-        return uncoerced(failed(
+        return not_run(failed(
             OutcomeCode::TOOL_ERROR,
             "The tool cannot run: the application did not set it up.",
         ));
     }
     let policy = tool.policy();
     let limit = policy.timeout.or(cx.default_timeout()).filter(|limit| *limit < Duration::MAX);
-    let span = trace::call_span(cx.tool(), cx.call_id());
     let checked;
     let accepted = match arguments {
         InvokedArguments::Accepted(accepted) => accepted,
@@ -102,7 +110,7 @@ pub(super) async fn invoke(
                 tool = cx.tool(),
                 "a timeout needs an executor with a clock, such as a tokio runtime"
             );
-            return uncoerced(failed(
+            return not_run(failed(
                 OutcomeCode::TOOL_ERROR,
                 "The tool cannot run: the application cannot keep its time limit.",
             ));
@@ -190,7 +198,7 @@ fn is_own_error(outcome: &ToolOutcome) -> bool {
 
 /// Applies two options of the tool. `neutralizes` makes control characters and delimiters of chat templates harmless. `untrusted` encloses
 /// the result in tags that mark it as data, not instructions.
-fn mark_untrusted(tool: &Tool, outcome: &mut ToolOutcome) {
+pub(crate) fn mark_untrusted(tool: &Tool, outcome: &mut ToolOutcome) {
     let options = tool.options();
     if options.neutralizes {
         untrusted::neutralize(outcome);
@@ -279,7 +287,8 @@ async fn supervise(
             Err(message) => return Poll::Ready(BodyEnd::Panicked(message)),
         }
         if let Some(stop) = cx.running_call().poll_stop(task) {
-            return Poll::Ready(BodyEnd::Asks(stop));
+            let is_cancelled = stop == AskStop::Suspended && cx.is_cancelled();
+            return Poll::Ready(if is_cancelled { BodyEnd::Cancelled } else { BodyEnd::Asks(stop) });
         }
         if grace.is_none() && Pin::new(&mut cancelled).poll(task).is_ready() {
             match cx.executor().sleep(cx.cancel_grace()) {

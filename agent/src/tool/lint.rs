@@ -59,7 +59,8 @@ impl Registry {
     /// ```
     ///
     /// The findings about single tools come first, in the order of registration, and then the findings about groups of tools. Tools that
-    /// look alike are reported once, at the last tool of the group. Findings are not errors: the tools work.
+    /// look alike are reported once, at the last tool of the group. Only the first 400 tools are searched for look-alikes. Findings are not
+    /// errors: the tools work.
     #[must_use = "the tools work all the same: a test compares the findings with `[]`"]
     pub fn lint(&self) -> Vec<LintFinding> {
         let mut findings = Vec::new();

@@ -3,7 +3,7 @@
 use super::definition::ToolDefinition;
 use super::registry::Registry;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Number, Value};
 use std::fmt;
 
 const MAX_DIFFERENCES: usize = 200;
@@ -167,8 +167,30 @@ fn compare(tool: &str, path: &str, before: &Value, after: &Value, found: &mut Ve
                 found.push(difference(tool, &path, DifferenceKind::Added, None, Some(value)));
             }
         }
-        (one, other) if one == other => {}
+        (one, other) if is_same(one, other) => {}
         _ => found.push(difference(tool, path, DifferenceKind::Changed, Some(before), Some(after))),
+    }
+}
+
+/// Compares values of which one may have been written and read again. Without its feature `float_roundtrip`, `serde_json` then may read the
+/// nearest floats instead.
+fn is_same(one: &Value, other: &Value) -> bool {
+    /// Maximum number of steps between a float and the float that is read.
+    const STEPS: u64 = 4;
+    match (one, other) {
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let is_in =
+                |(key, one): (&String, &Value)| other.get(key).is_some_and(|other| is_same(one, other));
+            one.len() == other.len() && one.iter().all(is_in)
+        }
+        (Value::Number(first), Value::Number(second)) if first.is_f64() && second.is_f64() => {
+            let bits = |number: &Number| number.as_f64().unwrap_or_default().to_bits();
+            one == other || bits(first).abs_diff(bits(second)) <= STEPS
+        }
+        _ => one == other,
     }
 }
 
@@ -265,5 +287,23 @@ impl Fnv {
             }
             other => self.bytes(other.to_string().as_bytes()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn floats_that_are_read_imprecisely_are_no_drift() {
+        let manifest = |default: f64| ToolManifest {
+            tools: vec![json!({"name": "t", "default": default, "enum": [{"at": default}, 1]})],
+        };
+        let written = 110.000_000_000_000_01_f64;
+        for read in [written, written.next_up(), written.next_down()] {
+            assert_eq!(manifest(read).drift(&manifest(written)), Vec::<String>::new());
+        }
+        assert_eq!(manifest(110.1).drift(&manifest(written)).len(), 2);
     }
 }

@@ -105,7 +105,7 @@ pub(crate) mod set;
 pub(crate) mod source;
 pub(crate) mod state;
 pub(crate) mod trace;
-mod untrusted;
+pub(crate) mod untrusted;
 pub(crate) mod value;
 #[cfg(feature = "http")]
 mod written;

@@ -361,7 +361,7 @@ macro_rules! setters {
         /// Encloses the results of the tool, its errors included, in `<untrusted>` tags. Use this for results that may contain text of
         /// strangers, such as web pages, mail, or the results of a third-party MCP server. The model reads a warning, the unchanged
         /// content, and an end tag. Both tags contain an id that is random for each result, so that the content cannot end the enclosed
-        /// part. Structured data and metadata stay as they are.
+        /// part. Structured data and metadata stay as they are. On a durable engine, a result that is delivered later is not enclosed.
         ///
         /// ```
         /// use agent::{ToolBuilder, ToolContext, Value};
@@ -395,8 +395,9 @@ macro_rules! setters {
         }
 
         /// Changes the sent arguments before they are checked, for example to rename an old key or add a default. Arguments may be checked
-        /// more than once, so a second run of the function must change nothing. The function does not run for arguments that are not an
-        /// object. If it returns an error or panics, the call ends with the code `prepare_error`.
+        /// more than once, so a second run of the function must change nothing. The function does not run for arguments that are neither an
+        /// object nor its JSON text. If it returns an error or panics, the call ends with the code `prepare_error`. The function gets a
+        /// fraction, or an integer of more than 64 bits, as a float close to it; if it keeps or moves the float, all sent digits are kept.
         ///
         /// ```
         /// use agent::{Registry, ToolBuilder, ToolContext, ToolError, Value, message::ToolCall, tools};

@@ -151,11 +151,14 @@ impl ToolOutput {
         })
     }
 
-    /// Adds a value that only the application sees. `stop_loop: true` ends the run, like [`Control::EndNow`].
+    /// Adds a value that only the application sees. `stop_loop: true` ends the run, like [`Control::EndNow`],
+    /// unless a later value of `stop_loop` or [`with_control`](Self::with_control) revokes it.
     pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         let (key, value) = (key.into(), value.into());
         if key == "stop_loop" && value == Value::Bool(true) {
             self.control = Control::EndNow;
+        } else if key == "stop_loop" && self.metadata.contains_key(&key) {
+            self.control = Control::Continue;
         }
         self.metadata.insert(key, value);
         self

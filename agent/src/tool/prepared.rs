@@ -1,64 +1,109 @@
-//! Writes the JSON text of arguments that a tool's `prepare` function changed.
+//! Keeps the digits of the numbers in arguments that a tool's `prepare` function changes.
 
-use std::cell::LazyCell;
+use serde_json::{Map, Number, Value};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::ops::Range;
 
-use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+/// Maximum length of digits that a float always keeps.
+const SAFE_LENGTH: usize = 15;
 
-/// Returns the JSON text of `changed`. `sent` contains the arguments before the change, and `raw` is the text from which `sent` was
-/// parsed. Values that did not change are copied from `raw`, so that their numbers keep all digits.
-pub(super) fn changed_text(changed: &Map<String, Value>, sent: &Map<String, Value>, raw: &str) -> String {
-    let mut out = String::with_capacity(raw.len());
-    write_object(changed, sent, raw, &mut out);
+/// The fractions and the integers of more than 64 bits in a JSON text. In a [`Value`] they are floats, and different numbers may be the
+/// same float. Therefore each of them gets a float of its own as a stand-in, so that its text is found again wherever `prepare` moves it.
+pub(super) struct SentNumbers<'t> {
+    /// The stand-ins of the numbers that may lose digits.
+    stand_ins: HashMap<&'t str, String>,
+    /// The sent text of each number, by the text that a `Value` writes for it.
+    sent: HashMap<String, &'t str>,
+}
+
+impl<'t> SentNumbers<'t> {
+    /// Returns `None` if there are not enough floats, because several numbers are next to the greatest float.
+    pub(super) fn of(json: &'t str) -> Option<Self> {
+        let (mut stand_ins, mut sent, mut rounded) = (HashMap::new(), HashMap::new(), Vec::new());
+        for text in numbers(json).into_iter().filter_map(|number| json.get(number)) {
+            let Some((float, written)) = read(text) else { continue };
+            let digits = text.split(['e', 'E']).next().unwrap_or_default();
+            let is_zero = !digits.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
+            if digits.len() <= SAFE_LENGTH && (float.is_normal() || is_zero) {
+                sent.entry(written).or_insert(text);
+            } else {
+                rounded.push((float, text));
+            }
+        }
+        rounded.sort_unstable_by(|(one, text), (other, other_text)| {
+            one.total_cmp(other).then_with(|| text.cmp(other_text))
+        });
+        rounded.dedup_by_key(|(_, text)| *text);
+        // The search for a free float never goes back, so its time is linear also if all numbers are the same float.
+        let mut next = f64::MIN;
+        for (float, text) in rounded {
+            next = next.max(float);
+            loop {
+                let stand_in = Number::from_f64(next)?.to_string();
+                next = next.next_up();
+                if let Entry::Vacant(free) = sent.entry(read(&stand_in)?.1) {
+                    free.insert(text);
+                    stand_ins.insert(text, stand_in);
+                    break;
+                }
+            }
+        }
+        Some(Self { stand_ins, sent })
+    }
+
+    /// Returns the JSON text from which the arguments for `prepare` are parsed.
+    pub(super) fn with_stand_ins(&self, json: &str) -> String {
+        replaced(json, |number| self.stand_ins.get(number).map(String::as_str))
+    }
+
+    /// Returns the JSON text of the arguments that `prepare` changed, with the sent texts of the numbers.
+    pub(super) fn restored(&self, changed: Map<String, Value>) -> String {
+        replaced(&Value::Object(changed).to_string(), |number| self.sent.get(number).copied())
+    }
+}
+
+/// Returns a number as a float, and the text that a `Value` writes for it. Returns `None` for an integer of 64 bits, which is exact.
+fn read(number: &str) -> Option<(f64, String)> {
+    let number: Number = serde_json::from_str(number).ok()?;
+    number.as_f64().filter(|_| number.is_f64()).map(|float| (float, number.to_string()))
+}
+
+fn replaced<'n>(json: &str, of: impl Fn(&str) -> Option<&'n str>) -> String {
+    let (mut out, mut end) = (String::with_capacity(json.len()), 0);
+    for number in numbers(json) {
+        out.push_str(&json[end..number.start]);
+        end = number.end;
+        let number = &json[number];
+        out.push_str(of(number).unwrap_or(number));
+    }
+    out.push_str(&json[end..]);
     out
 }
 
-fn write_value(changed: &Value, sent: &Value, raw: &str, out: &mut String) {
-    match (changed, sent) {
-        _ if changed == sent => out.push_str(raw),
-        (Value::Object(changed), Value::Object(sent)) => write_object(changed, sent, raw, out),
-        (Value::Array(changed), Value::Array(sent)) => {
-            let raw: Vec<&RawValue> = serde_json::from_str(raw).unwrap_or_default();
-            out.push('[');
-            for (at, item) in changed.iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
+/// Returns the places of the numbers in a JSON text.
+fn numbers(json: &str) -> Vec<Range<usize>> {
+    let bytes = json.as_bytes();
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(byte) = bytes.get(at) {
+        let start = at;
+        at += 1;
+        match byte {
+            b'"' => {
+                while let Some(byte) = bytes.get(at).filter(|byte| **byte != b'"') {
+                    at += if *byte == b'\\' { 2 } else { 1 };
                 }
-                match sent.get(at).zip(raw.get(at)) {
-                    Some((sent, raw)) => write_value(item, sent, raw.get(), out),
-                    None => out.push_str(&item.to_string()),
-                }
+                at += 1;
             }
-            out.push(']');
-        }
-        _ => out.push_str(&changed.to_string()),
-    }
-}
-
-fn write_object(changed: &Map<String, Value>, sent: &Map<String, Value>, raw: &str, out: &mut String) {
-    let raw: HashMap<String, &RawValue> = serde_json::from_str(raw).unwrap_or_default();
-    // The sent texts of values under removed keys. `prepare` may have moved such a value to another key.
-    let removed = LazyCell::new(|| {
-        let removed = sent.iter().filter(|(key, _)| !changed.contains_key(*key));
-        let texts = removed.filter_map(|(key, value)| Some((value.to_string(), raw.get(key)?.get())));
-        texts.collect::<HashMap<_, _>>()
-    });
-    out.push('{');
-    for (at, (key, value)) in changed.iter().enumerate() {
-        if at > 0 {
-            out.push(',');
-        }
-        out.push_str(&Value::from(key.as_str()).to_string());
-        out.push(':');
-        if let Some((sent, raw)) = sent.get(key).zip(raw.get(key)) {
-            write_value(value, sent, raw.get(), out);
-        } else {
-            let text = value.to_string();
-            out.push_str(removed.get(&text).copied().unwrap_or(&text));
+            b'-' | b'0'..=b'9' => {
+                let is_part = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-');
+                at += bytes[at..].iter().take_while(is_part).count();
+                found.push(start..at);
+            }
+            _ => {}
         }
     }
-    out.push('}');
+    found
 }
 
 #[cfg(test)]
@@ -92,7 +137,7 @@ mod tests {
         );
         assert_eq!(
             text,
-            r#"{"a":[18446744073709551617,{"b":18446744073709551618,"c":"two"},1],"o":{"x": 1.0000000000000000001}}"#
+            r#"{"a":[18446744073709551617,{"b":18446744073709551618,"c":"two"},1],"o":{"x":1.0000000000000000001}}"#
         );
     }
 
@@ -103,6 +148,54 @@ mod tests {
             arguments.insert("order_id".to_owned(), id);
         });
         assert_eq!(text, r#"{"x":18446744073709551618,"order_id":18446744073709551617}"#);
+    }
+
+    #[test]
+    fn numbers_of_the_same_float_are_not_mixed_up() {
+        let (one, other) = ("18446744073709551617", "18446744073709551616");
+        let sent =
+            |list: &[&str]| format!(r#"{{"list":[{}],"in":{{"a":{one},"b":{other}}}}}"#, list.join(","));
+        let text = prepared(&sent(&[one, other, one]), |arguments| {
+            arguments["list"].as_array_mut().unwrap().remove(0);
+        });
+        assert_eq!(text, sent(&[other, one]));
+        let text = prepared(&sent(&[one, other]), |arguments| {
+            arguments["list"].as_array_mut().unwrap().swap(0, 1);
+        });
+        assert_eq!(text, sent(&[other, one]));
+        let text = prepared(&sent(&[]), |arguments| {
+            let Some(Value::Object(mut inner)) = arguments.shift_remove("in") else {
+                panic!("{arguments:?}")
+            };
+            arguments.clear();
+            arguments.insert("y".to_owned(), inner.remove("b").unwrap());
+            arguments.insert("x".to_owned(), inner.remove("a").unwrap());
+            arguments.insert("half".to_owned(), json!(0.5));
+        });
+        assert_eq!(text, format!(r#"{{"y":{other},"x":{one},"half":0.5}}"#));
+        // Next to a long number, a short one is as it was sent.
+        let sent = r#"{"long": 0.50000000000000000001, "short": 0.5, "text": "\"0.5"}"#;
+        let text = prepared(sent, |arguments| {
+            assert!(arguments.insert("new".into(), arguments["short"].clone()).is_none())
+        });
+        assert_eq!(text, r#"{"long":0.50000000000000000001,"short":0.5,"text":"\"0.5","new":0.5}"#);
+    }
+
+    #[test]
+    fn an_object_that_was_sent_as_text_is_prepared() {
+        let text = prepared(r#""{\"id\": 18446744073709551617}""#, |arguments| {
+            let id = arguments.remove("id").unwrap();
+            arguments.insert("order_id".to_owned(), id);
+        });
+        assert_eq!(text, r#""{\"order_id\":18446744073709551617}""#);
+    }
+
+    #[test]
+    fn numbers_without_floats_of_their_own_are_refused() {
+        let great = |digit: u8| format!("17976931348623157{digit}e291");
+        let sent = format!(r#"{{"a": {}, "b": {}}}"#, great(0), great(1));
+        assert!(SentNumbers::of(&sent).is_none());
+        assert!(SentNumbers::of(&great(0)).is_some());
     }
 
     #[test]

@@ -77,6 +77,9 @@ pub struct Question {
     pub(crate) continuation: Option<Continuation>,
     #[serde(skip)]
     pub(crate) is_announced: bool,
+    /// The inputs to other questions of the call, until they are recorded with the call. They may be secret, so they are not serialized.
+    #[serde(skip)]
+    pub(crate) given: Vec<RecordedInput>,
 }
 
 /// The state with which an MCP server continues a call after its questions were answered.
@@ -86,11 +89,15 @@ pub(crate) struct Continuation {
     /// The server's state of the call, which is sent back unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<String>,
+    /// The replies to the server's other requests, by their keys. They are sent with the inputs.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(crate) replies: Map<String, Value>,
     pub(crate) round: u32,
 }
 
 impl Question {
-    /// Checks an input as the tool will check it, so that a form can show the issues.
+    /// Checks an input against the [schema](Self::schema), so that a form can show the issues. The tool also reads the input as its own
+    /// type, which may have rules that a schema cannot express. If they refuse the input, the question is asked again.
     ///
     /// # Errors
     /// Returns [`AskError::Refused`] with the report if the input does not fit, or [`AskError::Invalid`] if the schema is not valid.

@@ -453,6 +453,7 @@ impl Registry {
         match self.find(&call.name) {
             Ok(tool) => {
                 let cx = cx.for_call(&call.id, tool.definition().shared_name(), &self.inner.state);
+                let cx = cx.with_registered(&self.inner.definitions);
                 let (outcome, coercions) = invoke(tool, arguments, &cx).await;
                 InvokedCall { outcome, coercions, asked: cx.take_questions() }
             }

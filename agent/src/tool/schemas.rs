@@ -65,8 +65,8 @@ fn mark(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Returns the names and aliases of the fields of a flattened type, and whether serde hides all these keys from later flattened fields.
-/// serde does so for a struct, but not for all keys of an enum.
+/// Returns the names and aliases of the fields of a flattened type, and whether serde hides these keys from later flattened fields. serde
+/// does so for a struct, and for the names of externally tagged variants, but not for the keys of another enum.
 pub fn names_of<T: JsonSchema + ?Sized>() -> (Vec<String>, bool) {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let schema = T::_schemars_private_non_optional_json_schema(&mut generator).to_value();
@@ -87,8 +87,10 @@ fn collect(
     if depth > MAX_DEPTH {
         return;
     }
+    let of_variant = schema.get("x-aliases").filter(|_| is_external(schema));
     for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        let aliases = property.get("x-aliases").and_then(Value::as_array).into_iter().flatten();
+        let aliases = property.get("x-aliases").into_iter().chain(of_variant);
+        let aliases = aliases.filter_map(Value::as_array).flatten();
         let all = aliases.filter_map(Value::as_str).chain([name.as_str()]).map(String::from);
         for name in all {
             if !names.contains(&name) {
@@ -97,14 +99,29 @@ fn collect(
         }
     }
     for keyword in ["oneOf", "anyOf", "allOf"] {
-        for part in schema.get(keyword).and_then(Value::as_array).into_iter().flatten() {
-            *takes = false;
+        let parts = schema.get(keyword).and_then(Value::as_array).map_or(&[][..], |parts| &parts[..]);
+        // serde hides no key for a struct into which an enum is flattened. Such a struct has a `type`.
+        *takes &= keyword == "oneOf" && schema.get("type").is_none() && parts.iter().all(is_external)
+            || parts.is_empty();
+        for part in parts {
             collect(part, definitions, names, takes, depth + 1);
         }
     }
     let target = schema.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix("#/$defs/"));
     if let Some(target) = target.and_then(|name| definitions.get(name)) {
         collect(target, definitions, names, takes, depth + 1);
+    }
+}
+
+/// Returns whether a part of a `oneOf` is a variant of an externally tagged enum: a word, or an object whose only key is the name.
+fn is_external(variant: &Value) -> bool {
+    match variant.get("properties").and_then(Value::as_object) {
+        None => variant.get("type").is_some_and(|kind| kind == "string"),
+        Some(entry) => {
+            variant.get("additionalProperties") == Some(&json!(false))
+                && entry.len() == 1
+                && entry.values().all(|payload| payload.get("const").is_none())
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::options::ToolOptions;
 use super::outcome::{IntoOutcome, ToolOutcome};
 use super::output::ToolOutput;
 use super::policy::ToolPolicy;
-use super::prepared::changed_text;
+use super::prepared::SentNumbers;
 use super::source::Source;
 use super::state::StateKey;
 use super::untrusted;
@@ -281,17 +281,32 @@ impl Tool {
     fn prepare(&self, arguments: &str) -> Result<Option<String>, ToolError> {
         let Some(prepare) = &self.options().prepare else { return Ok(None) };
         let text = if arguments.trim_start().is_empty() { "{}" } else { arguments };
+        // An object may be sent as a JSON string, which the later validation decodes.
+        let quoted: Option<String> = serde_json::from_str(text).ok();
+        let text = quoted.as_deref().unwrap_or(text);
+        let failed = |message: &str| Err(ToolError::new(message));
+        let Some(numbers) = SentNumbers::of(text) else {
+            return failed("The arguments have several numbers that are too large to be told apart.");
+        };
         // Text that is not a JSON object is not prepared. The later validation reports it.
-        let Ok(Value::Object(sent)) = serde_json::from_str(text) else { return Ok(None) };
+        let Ok(Value::Object(sent)) = serde_json::from_str(&numbers.with_stand_ins(text)) else {
+            return Ok(None);
+        };
         let mut prepared = sent.clone();
-        catch(|| prepare(&mut prepared)).unwrap_or_else(|panic| {
-            tracing::error!(tool = self.definition.name(), %panic, "a tool panicked while it prepared arguments");
-            Err(ToolError::new("The tool could not prepare the arguments."))
-        })?;
+        match catch(|| prepare(&mut prepared)) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) if self.policy().redact_errors => return Err(error.redacted()),
+            Ok(Err(error)) => return Err(error),
+            Err(panic) => {
+                tracing::error!(tool = self.definition.name(), %panic, "a tool panicked while it prepared arguments");
+                return failed("The tool could not prepare the arguments.");
+            }
+        }
         if let Some(hidden) = &self.hidden {
             hidden.remove_added(&mut prepared, &sent);
         }
-        Ok((prepared != sent).then(|| changed_text(&prepared, &sent, text)))
+        let changed = (prepared != sent).then(|| numbers.restored(prepared));
+        Ok(changed.map(|text| if quoted.is_some() { Value::from(text).to_string() } else { text }))
     }
 
     pub(super) fn start<'a>(
@@ -391,8 +406,9 @@ impl Tool {
     )]
     pub fn with_schema(self, schema: Value) -> Result<Self, DefinitionError> {
         let plan = Plan::compile(self.definition.name(), &schema, self.options().arguments)?;
-        let hidden = None;
-        Ok(Self { definition: self.definition.with_plan(plan)?, hidden, ..self })
+        let approval = self.policy().approval.as_sent();
+        let definition = self.definition.with_plan(plan)?.configure(|options| options.approval(approval))?;
+        Ok(Self { definition, hidden: None, ..self })
     }
 
     /// Returns the tool with another body, which gets the checked and coerced arguments.

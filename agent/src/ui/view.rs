@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{ResultView, UiOptions};
 use crate::args::{Coercion, InvalidArguments};
-use crate::message::{Content, Media, MediaSource, OutcomeKind, Part, ToolArguments, Usage};
+use crate::message::{Content, Media, MediaSource, OutcomeKind, Part, ProviderTool, ToolArguments, Usage};
 use crate::panics::catch;
 use crate::tool::outcome::{OutcomeCode, ToolOutcome, ToolResult};
 use crate::tool::registry::Registry;
@@ -15,6 +15,8 @@ use crate::tool::secrets::SecretArguments;
 pub(super) const MAX_UNKNOWN: usize = 4096;
 /// Maximum number of issues of one call that are sent to a front end.
 const MAX_ISSUES: usize = 64;
+
+pub(super) const PROVIDER_FAILED: &str = "The provider's tool failed.";
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ShownEnd {
@@ -150,6 +152,29 @@ impl View {
         is_shown.then(|| content_value(content))
     }
 
+    /// Returns the address, title and media type of a source, unless the options hide sources.
+    pub(super) fn source_of<'c>(
+        &self,
+        content: &'c Content,
+    ) -> Option<(&'c str, Option<&'c str>, Option<&'c str>)> {
+        match content {
+            _ if !self.options.sources => None,
+            Content::Resource(resource) => {
+                let media_type = resource.mime_type.as_deref().or(resource.as_text().map(|_| "text/plain"));
+                Some((&resource.uri, None, media_type))
+            }
+            Content::ResourceLink(link) => {
+                let title = link.title.as_deref().or(link.name.as_deref());
+                Some((&link.uri, title, link.mime_type.as_deref()))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn provider_input(&self, tool: &ProviderTool) -> Value {
+        tool.input.clone().filter(|_| self.options.args).unwrap_or_else(|| json!({}))
+    }
+
     pub(super) fn provider_output(&self, output: &Value) -> Value {
         match self.options.results {
             ResultView::ForModel => output.clone(),
@@ -193,8 +218,13 @@ pub(super) fn cut(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();
     }
-    let end = (0..=max).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-    format!("{}…", &text[..end])
+    format!("{}…", start(text, max))
+}
+
+/// Returns the longest start of the text that has at most `max` bytes.
+pub(super) fn start(text: &str, max: usize) -> &str {
+    let end = (0..=max.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    &text[..end]
 }
 
 /// Returns the content that the model reads. If the content is the structured value as JSON text, returns the value itself.
@@ -254,7 +284,22 @@ pub(super) fn file_of(content: &Content) -> Option<(String, String)> {
     }
 }
 
-pub(super) fn is_web(url: &str) -> bool {
+/// Returns a source as a part of a message of the AI SDK, which is also its chunk.
+#[cfg(feature = "ui-ai-sdk")]
+pub(super) fn source_part(id: &str, uri: &str, title: Option<&str>, media_type: Option<&str>) -> Value {
+    let mut part = if is_web(uri) {
+        json!({"type": "source-url", "sourceId": id, "url": uri})
+    } else {
+        let media_type = media_type.unwrap_or("application/octet-stream");
+        json!({"type": "source-document", "sourceId": id, "mediaType": media_type, "title": title.unwrap_or(uri)})
+    };
+    if let Some(title) = title {
+        part["title"] = json!(title);
+    }
+    part
+}
+
+fn is_web(url: &str) -> bool {
     let scheme = url.split(':').next().unwrap_or_default();
     scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http")
 }

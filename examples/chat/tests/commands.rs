@@ -179,6 +179,18 @@ fn a_session_is_kept_and_gone_on_with() {
     chat.quit();
 }
 
+#[test]
+fn a_session_that_cannot_be_kept_at_the_end_says_so() {
+    let home = Folder::new();
+    let chat = Terminal::at_prompt(Start::new(&home, &["--session", "s"]));
+    chat.say("slow work for 60 seconds");
+    chat.wait_for_sign("working 0/60");
+    std::fs::write(home.0.join("sessions/s.jsonl"), "{\"model\":\"demo\"}\n").unwrap();
+    chat.signal("TERM");
+    chat.wait_for("chat: not kept: somebody else went on");
+    assert!(chat.end().success());
+}
+
 /// Writes a session that was made with `model`. No test sends a request to that model.
 fn made_with(home: &Folder, name: &str, model: &str) {
     let folder = home.0.join("sessions");

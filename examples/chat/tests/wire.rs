@@ -67,11 +67,16 @@ fn a_provider_of_the_environment_answers_and_its_traffic_is_logged_without_the_k
     );
     chat.ask("Who is there?");
     assert!(chat.screen().contains("Hello from afar, "), "{}", chat.screen());
+    chat.ask("/model demo");
+    chat.ask("think");
     chat.quit();
 
     let text = std::fs::read_to_string(&log).unwrap();
     assert!(!text.contains(KEY), "{text}");
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let first = lines[0]["exchange"].clone();
+    let (lines, of_demo): (Vec<_>, Vec<_>) = lines.into_iter().partition(|line| line["exchange"] == first);
+    assert_eq!(of_demo[0]["kind"], "request");
     let kinds: Vec<&str> = lines.iter().filter_map(|line| line["kind"].as_str()).collect();
     assert_eq!((kinds[0], kinds[1], kinds.last()), ("request", "answer", Some(&"end")));
     assert_eq!(lines[0]["headers"]["authorization"], "[redacted]");

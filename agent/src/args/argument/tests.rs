@@ -255,7 +255,9 @@ fn without_a_plan_only_what_is_there_can_be_read() {
     assert_eq!(read(args, "amount"), Ok("1000000000000000000000000000001".to_owned()));
     assert!(matches!(read::<u64>(args, "amount"), Err(ArgumentError::Type { .. })));
     assert!(matches!(read::<u64>(args, "id"), Err(ArgumentError::Type { .. })), "a text stays a text");
-    assert!(matches!(read::<Option<u64>>(args, "m"), Err(ArgumentError::Missing { .. })));
+    let missing = read::<Option<u64>>(args, "m").unwrap_err();
+    assert!(matches!(missing, ArgumentError::Missing { .. }));
+    assert!(missing.to_string().ends_with("an `Option` is `None` if the parameters of the tool are known"));
     assert!(matches!(read::<String>(args, "card"), Err(ArgumentError::Withheld { .. })));
     assert!(matches!(read::<Value>(args, "list"), Err(ArgumentError::Withheld { .. })));
     assert!(matches!(read::<String>(r#""[secret]""#, "card"), Err(ArgumentError::Withheld { .. })));

@@ -142,16 +142,19 @@ fn check<'t>(
             wrapped: WrappedValues::default(),
         });
     }
-    let mended = repair::repair(graph, root, &mut coercions);
-    let (mut issues, mut count) = (Vec::new(), 0);
-    match &mended {
-        None => count += walk::collect(graph, root, &mut issues),
-        Some(mended) => match Document::parse(mended) {
-            Ok(document) => count += walk::collect(graph, &document.root, &mut issues),
-            // The content of a JSON string may nest too deeply to be parsed. The arguments are then checked without repairs.
-            Err(_) => count += walk::collect(graph, root, &mut issues),
-        },
-    }
+    let unrepaired = coercions.len();
+    let mut mended = repair::repair(graph, root, &mut coercions);
+    let mut issues = Vec::new();
+    let walked = mended.as_deref().and_then(|mended| {
+        let document = Document::parse(mended).ok()?;
+        Some(walk::collect(graph, &document.root, &mut issues))
+    });
+    let count = walked.unwrap_or_else(|| {
+        // The content of a JSON string may nest too deeply to be parsed. The arguments then stay without repairs.
+        mended = None;
+        coercions.truncate(unrepaired);
+        walk::collect(graph, root, &mut issues)
+    });
     if mended.is_some() {
         replaced = mended;
     }

@@ -170,6 +170,11 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
+    /// Returns the number of issues so far, which is the index of the next one if it is kept.
+    fn kept(&self) -> usize {
+        self.out.as_ref().map_or(0, |out| out.len())
+    }
+
     fn may_suggest(&self) -> bool {
         self.out.as_ref().is_some_and(|out| out.len() < MAX_SUGGESTED)
     }
@@ -200,14 +205,16 @@ impl<'w, 'o> Walk<'w, 'o> {
         });
     }
 
-    /// Reports a number beyond a bound. The issue names the bound even if it comes only from the Rust type.
-    fn out_of_range(&mut self, problem: &str, id: NodeId, doc: &Doc<'_>) {
+    /// Reports a number beyond a bound. The issue names the bound even if it comes only from the Rust type. `digits` is the number after
+    /// coercion, if it has to be an integer.
+    fn out_of_range(&mut self, problem: &str, digits: Digits, id: NodeId, doc: &Doc<'_>) {
         self.add(IssueCode::Range, |walk, issue| {
             issue.problem = problem.into();
             issue.received = Some(walk.received(Some(walk.graph.node(id)), doc));
-            let below = match (walk.graph.kind(id), doc.as_f64()) {
-                #[expect(clippy::cast_precision_loss, reason = "near enough to tell the side")]
-                (NodeKind::Int(spec), Some(sent)) => spec.min.is_some_and(|min| sent < min as f64),
+            let below = match (walk.graph.kind(id), digits.int()) {
+                (NodeKind::Int(spec), Some(sent)) => {
+                    spec.min.is_some_and(|min| sent.as_i128().is_some_and(|sent| sent < min))
+                }
                 _ => doc.is_negative(),
             };
             let side = if below { Side::Below } else { Side::Above };
@@ -345,13 +352,13 @@ impl<'w, 'o> Walk<'w, 'o> {
                 Digits::Int(int) if spec.is_within(int) => {
                     self.fault(IssueCode::Range, "out of range", id, doc);
                 }
-                Digits::Int(_) => self.out_of_range("out of range", id, doc),
-                Digits::TooWide => self.out_of_range("too large a number", id, doc),
+                digits @ Digits::Int(_) => self.out_of_range("out of range", digits, id, doc),
+                Digits::TooWide => self.out_of_range("too large a number", Digits::TooWide, id, doc),
             },
             (NodeKind::Num(spec), Shape::Number | Shape::Text(_)) => match self.number(node, doc) {
                 None => self.wrong(id, doc),
                 Some(number) if spec.takes(number) => {}
-                Some(_) => self.out_of_range("out of range", id, doc),
+                Some(_) => self.out_of_range("out of range", Digits::NotInteger, id, doc),
             },
             (NodeKind::Str(spec), Shape::Text(text)) => self.text(id, spec, text, doc),
             (NodeKind::Str(spec), Shape::Number) => match self.number_as_text(node, spec, doc) {
@@ -473,8 +480,9 @@ impl<'w, 'o> Walk<'w, 'o> {
             Shape::Null => self.wrong(id, doc),
             _ => {
                 let around = self.what_is_around(id, doc).or_else(|| self.word_as_key(id, doc));
+                let known = self.kept();
                 self.not_a_word(Some(id), names, None, doc);
-                self.advise(around);
+                self.advise(known, around);
             }
         }
     }
@@ -493,8 +501,10 @@ impl<'w, 'o> Walk<'w, 'o> {
             .then_some("send the name alone, without an object around it")
     }
 
-    pub(super) fn advise(&mut self, problem: Option<&str>) {
-        if let (Some(problem), Some(issue)) = (problem, self.out.as_mut().and_then(|out| out.last_mut())) {
+    /// Replaces the problem of the issue with this index. Does nothing if the issue was only counted.
+    pub(super) fn advise(&mut self, index: usize, problem: Option<&str>) {
+        if let (Some(problem), Some(issue)) = (problem, self.out.as_mut().and_then(|out| out.get_mut(index)))
+        {
             issue.problem = problem.to_owned();
             issue.suggestions.clear();
             issue.is_mendable = true;

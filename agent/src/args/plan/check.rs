@@ -299,8 +299,9 @@ fn only_required(schema: &Value) -> Vec<String> {
     }
 }
 
-/// Describes a condition on one to four properties in words, such as `kind is "a"`. Returns `None` for any other condition.
-fn in_words(condition: &Value) -> Option<String> {
+/// Describes a condition on one to four properties in words: each property with words such as `kind is "a"`. Returns `None` for any other
+/// condition.
+fn in_words(condition: &Value) -> Option<Vec<(String, String)>> {
     let map = condition.as_object()?;
     let known = |k: &String| {
         ["properties", "required", "type", "title", "description", "$comment"].contains(&k.as_str())
@@ -311,22 +312,23 @@ fn in_words(condition: &Value) -> Option<String> {
     let mut parts = Vec::new();
     let properties = map.get("properties").and_then(Value::as_object);
     for (name, schema) in properties.into_iter().flatten() {
-        let name = cut(name, MAX_VALUE);
+        let shown = cut(name, MAX_VALUE);
         let value = |v: &Value| cut(&v.to_string(), MAX_VALUE);
         let asks = schema.as_object()?;
-        parts.push(match (asks.get("const"), asks.get("enum").and_then(Value::as_array)) {
-            (Some(constant), _) => format!("`{name}` is {}", value(constant)),
+        let words = match (asks.get("const"), asks.get("enum").and_then(Value::as_array)) {
+            (Some(constant), _) => format!("`{shown}` is {}", value(constant)),
             (None, Some(set)) if (1..=5).contains(&set.len()) => {
-                format!("`{name}` is {}", set.iter().map(value).collect::<Vec<_>>().join(" or "))
+                format!("`{shown}` is {}", set.iter().map(value).collect::<Vec<_>>().join(" or "))
             }
             _ => return None,
-        });
+        };
+        parts.push((name.clone(), words));
     }
     for name in map.get("required").and_then(Value::as_array).into_iter().flatten() {
         let name = name.as_str()?;
         if properties.is_none_or(|p| !p.contains_key(name)) {
-            parts.push(format!("`{}` is given", cut(name, MAX_VALUE)));
+            parts.push((name.to_owned(), format!("`{}` is given", cut(name, MAX_VALUE))));
         }
     }
-    (1..=4).contains(&parts.len()).then(|| parts.join(" and "))
+    (1..=4).contains(&parts.len()).then_some(parts)
 }

@@ -198,15 +198,23 @@ impl Places {
     ) -> CompileResult<()> {
         let Value::Object(map) = schema else { return Ok(()) };
         let place = if known { self.place(map, pointer, around) } else { around.clone() };
+        // An unknown keyword may hold anything, so a reference in it that leads nowhere stays. It is refused if a schema leads to it.
+        let target = |reference: &str, keyword: &str| match self.target(reference, &place, keyword, pointer) {
+            Err(_) if !known => Ok(None),
+            target => target.map(Some),
+        };
         if let Some(Value::String(reference)) = map.get("$dynamicRef")
             && !map.contains_key("$ref")
             && self.is_static(reference)
         {
-            let target = self.target(reference, &place, "$dynamicRef", pointer)?;
-            map.shift_remove("$dynamicRef");
-            map.insert("$ref".into(), target.into());
-        } else if let Some(Value::String(reference)) = map.get_mut("$ref") {
-            *reference = self.target(reference, &place, "$ref", pointer)?;
+            if let Some(target) = target(reference, "$dynamicRef")? {
+                map.shift_remove("$dynamicRef");
+                map.insert("$ref".into(), target.into());
+            }
+        } else if let Some(Value::String(reference)) = map.get_mut("$ref")
+            && let Some(target) = target(reference, "$ref")?
+        {
+            *reference = target;
         }
         let keywords: Vec<String> = map.keys().cloned().collect();
         for keyword in keywords {

@@ -87,8 +87,8 @@ pub(crate) enum NodeCheck {
         condition: NodeId,
         then: Option<NodeId>,
         otherwise: Option<NodeId>,
-        /// The condition in words, if the condition is short.
-        when: Option<String>,
+        /// The condition in words, if the condition is short: its properties, each with what it asks of the property.
+        when: Option<Vec<(String, String)>>,
     },
     /// At least `min` and at most `max` items must fit `node`.
     Contains { node: NodeId, min: u64, max: u64 },

@@ -86,6 +86,9 @@ fn translated(source: &str) -> Result<String, String> {
                 continue;
             }
             '{' if chars.peek() == Some(&',') => return Err("has a repetition without a least number".into()),
+            '{' if has_space_in_repetition(chars.clone()) => {
+                return Err("has a repetition with white space".into());
+            }
             c => {
                 out.push(c);
                 continue;
@@ -94,6 +97,13 @@ fn translated(source: &str) -> Result<String, String> {
         chars.next();
     }
     Ok(out)
+}
+
+/// Returns whether a repetition, after its opening brace, has white space. The `regex` crate skips it, and in ECMA-262 it makes the braces
+/// literal.
+fn has_space_in_repetition(rest: Peekable<Chars<'_>>) -> bool {
+    let is_part = |c: &char| c.is_ascii_digit() || *c == ',' || c.is_whitespace();
+    rest.take_while(is_part).any(char::is_whitespace)
 }
 
 /// Refuses flags that would change the meaning of the translated expression; `i` is allowed.

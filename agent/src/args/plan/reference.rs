@@ -91,8 +91,7 @@ impl<'s> Compiler<'s> {
             return Err(self.error("$ref", format!("to {reference:?} leads out of the document")));
         };
         let root: &'s Value = self.root;
-        let target = root.pointer(pointer).or_else(|| root.pointer(&percent_decoded(pointer)));
-        target.ok_or_else(|| self.error("$ref", format!("to {reference:?} leads nowhere")))
+        target(root, pointer).ok_or_else(|| self.error("$ref", format!("to {reference:?} leads nowhere")))
     }
 
     /// Returns a schema with its `$ref` replaced by the target. `true` becomes the empty schema. Returns `None` if no value can fit, as
@@ -150,8 +149,12 @@ fn definition_name(reference: &str) -> String {
     reference.strip_prefix("#/$defs/").unwrap_or(reference).replace("~1", "/").replace("~0", "~")
 }
 
-/// Decodes percent-encoding. `$ref` is a URI reference, so its pointer may be encoded.
-pub(super) fn percent_decoded(text: &str) -> String {
+/// Returns the value at the JSON Pointer of a `$ref`, which is a URI reference, so the pointer may be percent-encoded.
+pub(super) fn target<'v>(root: &'v Value, pointer: &str) -> Option<&'v Value> {
+    root.pointer(pointer).or_else(|| root.pointer(&percent_decoded(pointer)))
+}
+
+fn percent_decoded(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('%') {

@@ -65,7 +65,7 @@ pub(crate) use full::WholeValidator as Whole;
 
 #[cfg(feature = "full-schema")]
 mod full {
-    use super::super::reference::percent_decoded;
+    use super::super::reference::target;
     use super::{CompileResult, IssueLimit, SchemaError};
     use crate::args::issue::{Issue, IssueCode};
     use crate::args::text::{cut, push_segment, shown};
@@ -84,6 +84,19 @@ mod full {
     const MAX_NESTING: usize = 300;
     const MAX_ISSUES: usize = 1_000;
     const PATTERN_SIZE: usize = 1 << 20;
+    /// Stands for each key of an object where only the number of keys matters.
+    static NAME: Value = Value::Null;
+
+    /// What the validator does with a value.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Pass {
+        /// It tests the value, and remembers the results of recursive references.
+        Test,
+        /// It collects the errors of a value, and remembers nothing.
+        Errors,
+    }
+
+    type Parts<'v> = Box<dyn Iterator<Item = (&'v Value, &'v Value)> + 'v>;
 
     pub(crate) struct WholeValidator {
         validator: Validator,
@@ -147,19 +160,28 @@ mod full {
 
         /// Returns the selected issues of a value, at most `MAX_ISSUES`. If the check would take too long, returns one issue that says so.
         pub(crate) fn issues(&self, value: &Value, asked: IssueLimit) -> Vec<Issue> {
-            if !self.is_cheap(value) {
+            let too_long = || {
                 let words = "takes too long to check: send something simpler";
-                return vec![Issue::new(String::new(), IssueCode::Value, words)];
+                vec![Issue::new(String::new(), IssueCode::Value, words)]
+            };
+            if !self.is_cheap(value, Pass::Test) {
+                return too_long();
             }
             let mut out = Vec::new();
-            if asked == IssueLimit::All && self.validator.is_valid(value) {
+            if self.validator.is_valid(value) {
                 return out;
             }
-            for error in self.validator.iter_errors(value).take(MAX_ISSUES) {
-                if asked == IssueLimit::All || self.is_unmodelled(&error) {
-                    add_issue(&error, &mut out);
+            if !self.is_cheap(value, Pass::Errors) {
+                return too_long();
+            }
+            let errors = self.validator.iter_errors(value);
+            for error in errors.filter(|error| asked == IssueLimit::All || self.is_unmodelled(error)) {
+                add_issue(&error, &mut out);
+                if out.len() >= MAX_ISSUES {
+                    break;
                 }
             }
+            out.truncate(MAX_ISSUES);
             out
         }
 
@@ -168,101 +190,87 @@ mod full {
             path.split('/').any(|segment| self.keywords.contains(&segment))
         }
 
-        /// Returns whether a validation stays within `MAX_STEPS` and `MAX_NESTING`. Counts every schema that the validator could apply.
-        fn is_cheap(&self, value: &Value) -> bool {
-            let mut open = vec![(&self.document, value, 0usize)];
-            // The validator applies the target of a reference to a value only once.
+        /// Returns whether a pass stays within `MAX_STEPS` and `MAX_NESTING`. Counts every schema that the validator could apply, once for
+        /// each path to it.
+        fn is_cheap(&self, value: &Value, pass: Pass) -> bool {
+            let place = |value: &Value| std::ptr::from_ref(value).addr();
+            let mut open = vec![(&self.document, value, 0usize, None::<usize>)];
+            // The targets of references, each with the index of the target that leads to it.
+            let mut targets: Vec<(usize, Option<usize>)> = Vec::new();
             let mut seen = HashSet::new();
             let mut steps = 0;
-            while let Some((schema, value, depth)) = open.pop() {
+            while let Some((schema, value, depth, from)) = open.pop() {
                 let Value::Object(map) = schema else { continue };
-                // These keywords make the validator evaluate the other keywords a second time.
-                let twice = map.contains_key("unevaluatedProperties") || map.contains_key("unevaluatedItems");
+                // With these keywords, the test evaluates the other keywords a second time.
+                let twice = pass == Pass::Test
+                    && (map.contains_key("unevaluatedProperties") || map.contains_key("unevaluatedItems"));
                 steps += 1 + if twice { size_of(value) } else { 0 };
                 if steps + open.len() > MAX_STEPS || depth > MAX_NESTING {
                     return false;
                 }
                 for (keyword, below) in map {
-                    let before = open.len();
-                    self.follow(keyword, below, value, depth + 1, &mut open);
-                    if keyword.ends_with("Ref") || keyword == "$ref" {
-                        let place = |value: &Value| std::ptr::from_ref(value).addr();
-                        let mut at = before;
-                        while let Some((target, value, _)) = open.get(at) {
-                            if seen.insert((place(target), place(value))) {
-                                at += 1;
-                            } else {
-                                open.swap_remove(at);
+                    let is_reference = keyword.ends_with("Ref") || keyword == "$ref";
+                    for (part, item) in self.parts(keyword, below, value) {
+                        let mut from = from;
+                        if is_reference && pass == Pass::Test {
+                            let mut above = std::iter::successors(from, |at: &usize| targets[*at].1);
+                            let is_recursive = above.any(|at| targets[at].0 == place(part));
+                            // The validator remembers the result of a target that leads to itself, so it tests each value only once.
+                            if is_recursive && !seen.insert((place(part), place(item))) {
+                                continue;
                             }
+                            targets.push((place(part), from.filter(|_| !is_recursive)));
+                            from = Some(targets.len() - 1);
                         }
-                        continue;
-                    }
-                    if twice {
-                        let again: Vec<_> = open[before..]
-                            .iter()
-                            .filter(|(_, below, _)| std::ptr::eq(*below, value))
-                            .copied()
-                            .collect();
-                        open.extend(again);
+                        let times = if twice && std::ptr::eq(item, value) { 2 } else { 1 };
+                        open.extend(std::iter::repeat_n((part, item, depth + 1, from), times));
+                        if steps + open.len() > MAX_STEPS {
+                            return false;
+                        }
                     }
                 }
             }
             true
         }
 
-        fn follow<'v>(
-            &'v self,
-            keyword: &str,
-            below: &'v Value,
-            value: &'v Value,
-            depth: usize,
-            open: &mut Vec<(&'v Value, &'v Value, usize)>,
-        ) {
+        /// Returns the schemas in a keyword that the validator could apply, each with the value to which it applies.
+        fn parts<'v>(&'v self, keyword: &str, below: &'v Value, value: &'v Value) -> Parts<'v> {
             match (keyword, below, value) {
                 ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference), _) => {
                     let name = reference.rsplit('#').next().unwrap_or_default();
                     let pointers = self.dynamic.get(name).into_iter().flatten().map(String::as_str);
                     let pointers = pointers.chain((keyword != "$dynamicRef").then_some(name));
-                    let target = |pointer: &str| {
-                        self.document
-                            .pointer(pointer)
-                            .or_else(|| self.document.pointer(&percent_decoded(pointer)))
-                    };
-                    open.extend(pointers.filter_map(target).map(|target| (target, value, depth)));
+                    let targets = pointers.filter_map(|pointer| target(&self.document, pointer));
+                    Box::new(targets.map(move |target| (target, value)))
                 }
                 ("allOf" | "anyOf" | "oneOf", Value::Array(parts), _) => {
-                    open.extend(parts.iter().map(|part| (part, value, depth)));
-                    // `anyOf` and `oneOf` count twice: if no alternative fits, the validator applies all of them again to report why.
-                    if keyword != "allOf" {
-                        open.extend(parts.iter().map(|part| (part, value, depth)));
-                    }
+                    Box::new(parts.iter().map(move |part| (part, value)))
                 }
-                ("not" | "if" | "then" | "else", part, _) => open.push((part, value, depth)),
+                ("not" | "if" | "then" | "else", part, _) => Box::new(std::iter::once((part, value))),
                 ("dependentSchemas" | "dependencies", Value::Object(parts), Value::Object(_)) => {
-                    open.extend(parts.values().map(|part| (part, value, depth)));
+                    Box::new(parts.values().map(move |part| (part, value)))
                 }
                 ("properties", Value::Object(named), Value::Object(map)) => {
-                    open.extend(map.iter().filter_map(|(key, item)| Some((named.get(key)?, item, depth))));
+                    Box::new(map.iter().filter_map(|(key, item)| Some((named.get(key)?, item))))
                 }
                 ("patternProperties", Value::Object(named), Value::Object(map)) => {
-                    for part in named.values() {
-                        open.extend(map.values().map(|item| (part, item, depth)));
-                    }
+                    Box::new(named.values().flat_map(|part| map.values().map(move |item| (part, item))))
+                }
+                ("propertyNames", part, Value::Object(map)) => {
+                    Box::new(map.values().map(move |_| (part, &NAME)))
                 }
                 ("additionalProperties" | "unevaluatedProperties", part, Value::Object(map)) => {
-                    open.extend(map.values().map(|item| (part, item, depth)));
+                    Box::new(map.values().map(move |item| (part, item)))
                 }
                 ("prefixItems" | "items", Value::Array(parts), Value::Array(items)) => {
-                    open.extend(parts.iter().zip(items).map(|(part, item)| (part, item, depth)));
+                    Box::new(parts.iter().zip(items))
                 }
                 (
                     "items" | "additionalItems" | "unevaluatedItems" | "contains",
                     part,
                     Value::Array(items),
-                ) => {
-                    open.extend(items.iter().map(|item| (part, item, depth)));
-                }
-                _ => {}
+                ) => Box::new(items.iter().map(move |item| (part, item))),
+                _ => Box::new(std::iter::empty()),
             }
         }
     }
@@ -394,3 +402,6 @@ mod full {
         out.push(issue);
     }
 }
+
+#[cfg(all(test, feature = "full-schema"))]
+mod tests;

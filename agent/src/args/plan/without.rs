@@ -1,5 +1,6 @@
 //! A plan without some of its parameters.
 
+use super::reference::target;
 use super::{Plan, SchemaError};
 use crate::args::policy::{PlanOptions, UnknownKeys};
 use serde_json::{Map, Value, json};
@@ -63,30 +64,16 @@ pub(crate) enum NotTakenOut {
 }
 
 fn take_out(schema: &mut Value, name: &str) -> Result<(), String> {
+    let whole = schema.clone();
     let Value::Object(root) = schema else { return Err(absent(name)) };
-    if root.get("$defs").is_some_and(refers_to_root) || root.get("properties").is_some_and(refers_to_root) {
+    if refers_to_root(&whole) {
         return Err(format!("`{name}` cannot be taken out: the parameters contain themselves"));
     }
-    let definitions = root.clone();
-    let mut is_there = take_out_of(root, name, &definitions)?;
-    for keyword in ["oneOf", "anyOf"] {
-        let Some(Value::Array(branches)) = root.get_mut(keyword) else { continue };
-        for branch in branches {
-            match branch {
-                Value::Object(branch) => is_there |= take_out_of(branch, name, &definitions)?,
-                Value::Bool(_) => {}
-                _ => return Err(absent(name)),
-            }
-        }
-    }
-    if is_there { Ok(()) } else { Err(absent(name)) }
+    if take_out_of(root, name, &whole)? { Ok(()) } else { Err(absent(name)) }
 }
 
-fn take_out_of(
-    object: &mut Map<String, Value>,
-    name: &str,
-    root: &Map<String, Value>,
-) -> Result<bool, String> {
+/// Removes a parameter from an object and its alternatives. Returns whether the parameter was there.
+fn take_out_of(object: &mut Map<String, Value>, name: &str, root: &Value) -> Result<bool, String> {
     let condition = object.iter().find(|(keyword, value)| {
         !UNDERSTOOD.contains(&keyword.as_str())
             && (says(value, name) || leads_to(&json!({ keyword.as_str(): value }), name, root))
@@ -95,9 +82,19 @@ fn take_out_of(
         return Err(format!("`{name}` cannot be taken out: `{keyword}` speaks of it"));
     }
     let properties = object.get_mut("properties").and_then(Value::as_object_mut);
-    let was_there = properties.and_then(|properties| properties.shift_remove(name)).is_some();
+    let mut was_there = properties.and_then(|properties| properties.shift_remove(name)).is_some();
     if let Some(Value::Array(required)) = object.get_mut("required") {
         required.retain(|required| required != name);
+    }
+    for keyword in ["oneOf", "anyOf"] {
+        let Some(Value::Array(branches)) = object.get_mut(keyword) else { continue };
+        for branch in branches {
+            match branch {
+                Value::Object(branch) => was_there |= take_out_of(branch, name, root)?,
+                Value::Bool(_) => {}
+                _ => return Err(absent(name)),
+            }
+        }
     }
     Ok(was_there)
 }
@@ -121,7 +118,7 @@ fn says(value: &Value, name: &str) -> bool {
     }
 }
 
-fn leads_to(value: &Value, name: &str, root: &Map<String, Value>) -> bool {
+fn leads_to(value: &Value, name: &str, root: &Value) -> bool {
     let (mut seen, mut waiting) = (BTreeSet::new(), vec![value]);
     while let Some(value) = waiting.pop() {
         let mut found = Vec::new();
@@ -130,12 +127,7 @@ fn leads_to(value: &Value, name: &str, root: &Map<String, Value>) -> bool {
             if !seen.insert(reference) {
                 continue;
             }
-            let mut keys = reference.strip_prefix("#/").unwrap_or_default().split('/');
-            let first = keys.next().and_then(|key| root.get(key));
-            let target = first.and_then(|first| {
-                keys.try_fold(first, |found, key| found.get(key.replace("~1", "/").replace("~0", "~")))
-            });
-            match target {
+            match reference.strip_prefix('#').and_then(|pointer| target(root, pointer)) {
                 Some(target) if !says(target, name) => waiting.push(target),
                 _ => return true,
             }
@@ -168,3 +160,6 @@ fn refers_to_root(value: &Value) -> bool {
 fn absent(name: &str) -> String {
     format!("there is no parameter `{name}`")
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,6 +15,9 @@ use serde::forward_to_deserialize_any;
 use serde_json::value::RawValue;
 use std::fmt;
 
+/// The name by which `serde_json` recognizes the newtype `RawValue`.
+const RAW_VALUE: &str = "$serde_json::private::RawValue";
+
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     #[inline]
     pub(super) fn read<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
@@ -146,13 +149,25 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         let PlanDe { de, at } = self;
         match &at.node.kind {
             // `serde_json` uses neither the name nor the variants of the enum, so both are left empty.
-            NodeKind::Any => de.deserialize_enum("", &[], visitor),
+            NodeKind::Any if at.is_exact() => de.deserialize_enum("", &[], visitor),
+            NodeKind::Any => PlanDe { de, at }.read_any_enum(visitor),
             NodeKind::External(external) => de.deserialize_any(ExternalVisitor { visitor, at, external }),
             NodeKind::Enum(_) | NodeKind::Str(_) => {
                 PlanDe { de, at }.read_scalar(Hint::Enum)?.give_name(visitor)
             }
             _ => PlanDe { de, at }.read_other_enum(visitor),
         }
+    }
+
+    #[inline(never)]
+    fn read_any_enum<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        let PlanDe { de, at } = self;
+        if at.cx.reads_digits() {
+            let text = PlanDe { de, at }.any_carefully()?;
+            return text_reader(text).deserialize_enum("", &[], visitor).map_err(nested);
+        }
+        at.cx.note_any(at);
+        de.deserialize_enum("", &[], visitor)
     }
 
     #[inline(never)]
@@ -251,8 +266,9 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
             return visitor.visit_some(self);
         }
         match &self.at.node.kind {
-            // `serde_json` recognizes its type `RawValue` by the name of the newtype.
-            NodeKind::Any => self.de.deserialize_newtype_struct(name, visitor),
+            NodeKind::Any if self.at.is_exact() || name == RAW_VALUE => {
+                self.de.deserialize_newtype_struct(name, visitor)
+            }
             _ => visitor.visit_newtype_struct(self),
         }
     }

@@ -7,7 +7,9 @@ use crate::args::judge::{WalkState, count};
 use crate::args::object_keys::{KeyRole, ObjectRules, SeenKeys};
 use crate::args::plan::{ArraySpec, Graph, NodeId, NodeKind, ObjectSpec, Prop};
 use crate::args::text::{push_index, push_segment};
+use crate::name_hash::NameHash;
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 /// Maximum depth at which values are changed. A deeper value that is refused is replaced as a whole.
 const MAX_DEPTH: usize = 64;
@@ -168,17 +170,21 @@ impl TextFitter<'_> {
         let most = usize::try_from(array.max).unwrap_or(usize::MAX);
         let least = usize::try_from(array.min).unwrap_or(usize::MAX);
         let length = self.path.len();
+        let mut seen: HashSet<Cow<'_, str>, _> = HashSet::with_hasher(NameHash::default());
         for (index, item) in items.iter().take(most).enumerate() {
             let node = array.item(index)?;
             push_index(&mut self.path, index);
             let mut value = self.value(node, item, None, depth + 1)?;
-            if array.unique && out.contains(&value) {
+            if array.unique && seen.contains(&value) {
                 self.touched.push(self.path.clone());
                 value = samples(self.graph, node, None, &[])
                     .into_iter()
-                    .find(|made| !out.iter().any(|own| *own == made.text))?
+                    .find(|made| !seen.contains(made.text.as_str()))?
                     .text
                     .into();
+            }
+            if array.unique {
+                seen.insert(value.clone());
             }
             out.push(value);
             self.path.truncate(length);
@@ -190,11 +196,13 @@ impl TextFitter<'_> {
         }
         while out.len() < least {
             let made = samples(self.graph, array.item(out.len())?, None, &[]);
-            let made =
-                made.into_iter().find(|made| !array.unique || !out.iter().any(|own| *own == made.text))?;
+            let made = made.into_iter().find(|made| !array.unique || !seen.contains(made.text.as_str()))?;
             push_index(&mut self.path, out.len());
             self.touched.push(self.path.clone());
             self.path.truncate(length);
+            if array.unique {
+                seen.insert(made.text.clone().into());
+            }
             out.push(made.text.into());
             if out.len() > MAX_ADDED && out.len() > items.len() + MAX_ADDED {
                 return None;

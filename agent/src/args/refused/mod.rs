@@ -423,9 +423,7 @@ impl Search<'_, '_> {
             entries.iter().map_while(|(own, _)| (*own != *key).then(|| own.to_string())).collect();
         let has = |name: &str| entries.iter().any(|(own, _)| own == name);
         let mut taken: Option<(String, String)> = None;
-        for name in
-            key_samples(&[], &has).filter(|name| matches!(object.child(name, 0), Some(Child::Entry(_))))
-        {
+        for name in key_samples(&has).filter(|name| matches!(object.child(name, 0), Some(Child::Entry(_)))) {
             let Some(text) =
                 with_key(parent.doc, &key, Some(name)).and_then(|own| replaced(root, parent.doc, &own))
             else {

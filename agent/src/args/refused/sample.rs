@@ -9,6 +9,7 @@ use crate::args::plan::{
 use crate::args::scalar::{Int, Num};
 use crate::args::text::json_of;
 use serde_json::Value;
+use std::cell::Cell;
 use std::ops::ControlFlow::{self, Break, Continue};
 
 /// Maximum depth of nested schema nodes in a sample. One value can count several times, for example as a union and an object.
@@ -18,6 +19,9 @@ const MAX_SAMPLES: usize = 48;
 const MAX_ALTERNATIVES: usize = 12;
 /// Maximum number of items of a list, and of entries of a map, in a sample.
 const MAX_MADE: u64 = 64;
+/// Maximum work for one sample: each schema node costs [`NODE_WORK`], and each byte of its text costs 1.
+const MAX_WORK: usize = 64 * 1024;
+const NODE_WORK: usize = 32;
 
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
@@ -113,11 +117,9 @@ fn kinds(graph: &Graph, node: NodeId, near: &[String], depth: usize, add: Add<'_
         NodeKind::Any => {
             ["null", "\"a\"", "1", "{}", "[]"].into_iter().try_for_each(|text| add(text.into(), false))
         }
-        _ => [false, true].into_iter().try_for_each(|full| {
-            match (Maker { graph, full, secret: None }).value(node, 0) {
-                Some(text) => add(text, false),
-                None => Continue(()),
-            }
+        _ => [false, true].into_iter().try_for_each(|full| match made(graph, node, full, None) {
+            Some(text) => add(text, false),
+            None => Continue(()),
         }),
     }
 }
@@ -201,11 +203,28 @@ fn numbers(spec: &NumSpec) -> impl Iterator<Item = String> + '_ {
     all.filter(|float| spec.takes(Num::Float(*float))).map(|float| Value::from(float).to_string())
 }
 
+/// Returns a sample as JSON text. Fields of recursive types multiply with the depth, so a sample that costs too much is made again with
+/// less depth.
+fn made(graph: &Graph, node: NodeId, full: bool, secret: Option<usize>) -> Option<String> {
+    for most in (0..=MAX_DEPTH).rev().step_by(3) {
+        let maker = Maker { graph, full, secret, most, work: Cell::new(Some(MAX_WORK)) };
+        let text = maker.value(node, 0);
+        if maker.work.get().is_some() {
+            return text;
+        }
+    }
+    None
+}
+
 struct Maker<'g> {
     graph: &'g Graph,
     /// Whether each list gets an item, and objects at depth 0 and 1 get their optional parameters.
     full: bool,
     secret: Option<usize>,
+    /// Maximum depth of this sample.
+    most: usize,
+    /// The work that is left, or `None` if the sample has cost too much.
+    work: Cell<Option<usize>>,
 }
 
 /// Returns sample arguments as JSON texts, with all secret parameters. If several alternatives have secrets, each text uses another of
@@ -213,8 +232,7 @@ struct Maker<'g> {
 #[cfg(feature = "macros")]
 pub(super) fn with_secrets(graph: &Graph) -> Vec<String> {
     let made = (0..MAX_ALTERNATIVES).filter_map(|at| {
-        let maker = Maker { graph, full: true, secret: Some(at) };
-        maker.value(graph.root, 0).filter(|text| fits(graph, graph.root, text, false))
+        made(graph, graph.root, true, Some(at)).filter(|text| fits(graph, graph.root, text, false))
     });
     let mut texts: Vec<String> = made.collect();
     texts.dedup();
@@ -229,10 +247,22 @@ impl Maker<'_> {
         found.get(self.secret? % found.len().max(1)).copied()
     }
 
+    fn spend(&self, work: usize) -> Option<()> {
+        self.work.set(self.work.get()?.checked_sub(work));
+        self.work.get().map(drop)
+    }
+
     fn value(&self, node: NodeId, depth: usize) -> Option<String> {
-        if depth > MAX_DEPTH {
+        if depth > self.most {
             return None;
         }
+        self.spend(NODE_WORK)?;
+        let text = self.text(node, depth)?;
+        self.spend(text.len())?;
+        Some(text)
+    }
+
+    fn text(&self, node: NodeId, depth: usize) -> Option<String> {
         let graph = self.graph;
         match graph.kind(node) {
             NodeKind::Object(object) => self.object(object, depth),
@@ -342,10 +372,7 @@ impl Maker<'_> {
     }
 }
 
-pub(super) fn key_samples<'k>(
-    known: &'k [String],
-    has: &'k dyn Fn(&str) -> bool,
-) -> impl Iterator<Item = &'k str> {
+pub(super) fn key_samples(has: &dyn Fn(&str) -> bool) -> impl Iterator<Item = &'static str> {
     let common = ["a", "b", "c", "d", "e", "f", "true", "false", "1", "2", "3", "0", "A", "B"];
-    known.iter().map(String::as_str).chain(common).chain(FORMS).filter(move |key| !has(key))
+    common.into_iter().chain(FORMS).filter(move |key| !has(key))
 }

@@ -47,6 +47,9 @@ pub(crate) fn corrected_spelling(graph: &Graph, tool: &str, meant: &str) -> Opti
     }
     match diagnose(graph, meant) {
         Ok(_) => {
+            if is_lossy(&Document::parse(meant).ok()?.root) {
+                return None;
+            }
             let text = serde_json::from_str::<Value>(meant).ok()?.to_string();
             let call = Document::parse(&text).ok()?;
             let text = Correction { graph, issues: &[] }.of(graph.root, &call.root, true).into_owned();
@@ -73,7 +76,7 @@ fn corrected_inside(
         return None;
     }
     // A correction would drop a repeated key, or digits of a number. Below an unknown key, a repeated key is not an issue.
-    if sent.repeated_key().is_some() || sent.loses_digits() {
+    if is_lossy(sent) {
         return None;
     }
     if has_wrapper && let Some(inner) = unwrapped(graph, tool, &sent.to_value()) {
@@ -292,11 +295,11 @@ impl Correction<'_> {
             return Some(wrapped);
         }
         match &doc.shape {
-            Shape::Object(entries) => Some(self.renamed(object, entries)),
+            Shape::Object(entries) => self.renamed(object, entries),
             Shape::Text(text) => {
                 let text = decoded_object(text)?;
                 match Document::parse(&text).ok()?.root.shape {
-                    Shape::Object(entries) => Some(self.renamed(object, &entries)),
+                    Shape::Object(entries) => self.renamed(object, &entries),
                     _ => None,
                 }
             }
@@ -304,7 +307,8 @@ impl Correction<'_> {
         }
     }
 
-    fn renamed(&self, object: &ObjectSpec, old: &[SentEntry<'_>]) -> String {
+    /// Returns `None` if a value that belongs elsewhere would replace another value, or get lost.
+    fn renamed(&self, object: &ObjectSpec, old: &[SentEntry<'_>]) -> Option<String> {
         let was_given = |name: &str| old.iter().any(|(key, _)| key == name);
         let (children, free) = children(object, old);
         let (mut new, mut moved): (Vec<NewEntry<'_>>, Vec<_>) = (Vec::with_capacity(old.len()), Vec::new());
@@ -344,8 +348,8 @@ impl Correction<'_> {
             let known = new.iter().find(|known| known.key == home);
             let known = known.and_then(|known| serde_json::from_str(&known.value).ok());
             let mut value = known.unwrap_or_else(|| Value::Object(Map::new()));
-            if let Some(map) = value.as_object_mut() {
-                map.entry(name).or_insert_with(|| doc.to_value());
+            if value.as_object_mut()?.insert(name.to_owned(), doc.to_value()).is_some() {
+                return None;
             }
             let text = match object.child(home, 0) {
                 Some(Child::Prop(_, id)) => self.of_text(id, value.to_string()),
@@ -353,7 +357,7 @@ impl Correction<'_> {
             };
             put(&mut new, home, text.into());
         }
-        object_text(&new)
+        Some(object_text(&new))
     }
 
     /// Returns the parameters that an unknown key probably means: the suggestions of its issue, or else the parameters with a similar
@@ -515,6 +519,21 @@ fn children(object: &ObjectSpec, old: &[SentEntry<'_>]) -> (Vec<Option<Child>>, 
         child
     });
     (children.collect(), free)
+}
+
+/// Returns whether a value, or JSON in one of its texts, has a repeated key, or a number whose digits a `Value` cannot hold.
+fn is_lossy(doc: &Doc<'_>) -> bool {
+    fn is_lossy_text(doc: &Doc<'_>) -> bool {
+        match &doc.shape {
+            Shape::Array(items) => items.iter().any(is_lossy_text),
+            Shape::Object(entries) => entries.iter().any(|(_, item)| is_lossy_text(item)),
+            Shape::Text(text) if text.contains(['{', '[']) => {
+                Document::parse(text).is_ok_and(|inner| is_lossy(&inner.root))
+            }
+            _ => false,
+        }
+    }
+    doc.repeated_key().is_some() || doc.loses_digits() || is_lossy_text(doc)
 }
 
 fn decoded_object(text: &str) -> Option<String> {

@@ -222,7 +222,8 @@ impl InvalidArguments {
         }
         let shown = issues.len().min(MAX_ISSUES);
         if count > shown {
-            let _ = writeln!(out, "… and {} more problems.", count - shown);
+            let plural = if count - shown == 1 { "" } else { "s" };
+            let _ = writeln!(out, "… and {} more problem{plural}.", count - shown);
         }
         match unchecked.as_deref() {
             None => {}
@@ -243,18 +244,25 @@ impl InvalidArguments {
         out.push_str(parameters);
         let these = if count == 1 { "this" } else { "all of these" };
         let is_last = attempt.is_some_and(|(number, of)| number >= of);
+        let mut end = String::new();
         let _ = match subject {
             Subject::Call if is_last => {
-                write!(out, "That was the last attempt: do not call `{tool}` again.")
+                write!(end, "That was the last attempt: do not call `{tool}` again.")
             }
             #[cfg(feature = "runtime")]
-            _ if is_last => write!(out, "That was the last attempt."),
+            _ if is_last => write!(end, "That was the last attempt."),
             #[cfg(feature = "runtime")]
             Subject::AnswerWithoutTool => {
-                write!(out, "Give the answer again with {these} fixed, as arguments of the tool `{tool}`.")
+                write!(end, "Give the answer again with {these} fixed, as arguments of the tool `{tool}`.")
             }
-            _ => self.push_end(&mut out, these),
+            _ => self.push_end(&mut end, these),
         };
+        // The end says what to do next, so the lines before it are cut.
+        if out.len() + end.len() > MAX_TEXT && out.chars().count() + end.chars().count() > MAX_TEXT {
+            out = cut(&out, MAX_TEXT.saturating_sub(end.chars().count() + 1));
+            out.push('\n');
+        }
+        out.push_str(&end);
         if out.len() > MAX_TEXT { cut(&out, MAX_TEXT) } else { out }
     }
 

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// A change of the arguments, caused by the latest text.
 ///
-/// Events borrow from the stream, so nothing is copied for them. Their `Debug` shows paths but no values.
+/// Events borrow from the stream, so nothing is copied for them. Their `Debug` shows paths and the codes of issues, but no values.
 ///
 /// ```
 /// use agent::args::{ArgumentEvent, ArgumentStream};
@@ -82,9 +82,18 @@ impl fmt::Debug for ArgumentEvent<'_> {
                 f.debug_struct("Finished").field("path", path).finish_non_exhaustive()
             }
             Self::Refused { path, issues } => {
-                f.debug_struct("Refused").field("path", path).field("issues", issues).finish()
+                f.debug_struct("Refused").field("path", path).field("issues", &IssueCodes(issues)).finish()
             }
         }
+    }
+}
+
+/// Shows the path and the code of each issue. The other fields may quote what was sent.
+pub(super) struct IssueCodes<'a>(pub(super) &'a [Issue]);
+
+impl fmt::Debug for IssueCodes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|issue| (&issue.path, issue.code))).finish()
     }
 }
 

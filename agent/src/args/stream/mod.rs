@@ -14,6 +14,7 @@ use super::judge::EarlyCheck;
 use super::plan::Plan;
 use crate::parse_error::ParseError;
 use error::{Fault, FaultAt};
+use event::IssueCodes;
 use machine::{Machine, StreamListeners};
 use serde_json::Value;
 use std::fmt;
@@ -193,11 +194,11 @@ impl ArgumentStream {
 }
 
 impl fmt::Debug for ArgumentStream {
-    /// Writes the number of bytes instead of the arguments.
+    /// Writes the number of bytes instead of the arguments, and only the paths and codes of the issues.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ArgumentStream")
             .field("bytes", &self.text.len())
-            .field("issues", &self.issues())
+            .field("issues", &IssueCodes(self.issues()))
             .field("failed", &self.failed)
             .finish_non_exhaustive()
     }

@@ -28,15 +28,20 @@ impl IngressClient {
             return Err(wrong());
         }
         let client = reqwest::Client::builder().connect_timeout(Duration::from_secs(10)).build();
-        Ok(Self { client: client.map_err(unreachable)?, base })
+        Ok(Self { client: client.map_err(no_response)?, base })
     }
 
-    fn url(&self, path: &[&str]) -> reqwest::Url {
+    fn url(&self, path: &[&str]) -> Result<reqwest::Url, DurableClientError> {
+        // A URL leaves these out, so the request would reach another run or another handler.
+        let is_lost = |part: &&&str| matches!(**part, "" | "." | "..") || part.contains(['\t', '\n', '\r']);
+        if let Some(name) = path.iter().find(is_lost) {
+            return Err(refused_name(format!("no address of a run can have the name {name:?}")));
+        }
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().extend(path);
         }
-        url
+        Ok(url)
     }
 
     pub(super) async fn post<T: DeserializeOwned>(
@@ -46,7 +51,7 @@ impl IngressClient {
         body: &impl Serialize,
     ) -> Result<T, DurableClientError> {
         let body = serde_json::to_vec(body).map_err(unreadable)?;
-        let mut request = self.client.post(self.url(path)).timeout(TIMEOUT);
+        let mut request = self.client.post(self.url(path)?).timeout(TIMEOUT);
         request = request.header("content-type", "application/json");
         if let Some(key) = key {
             request = request.header("idempotency-key", key);
@@ -54,17 +59,22 @@ impl IngressClient {
         send(request.body(body)).await
     }
 
+    /// Gets a response that the engine sends at once.
+    pub(super) async fn get_now<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, DurableClientError> {
+        send(self.client.get(self.url(path)?).timeout(TIMEOUT)).await
+    }
+
     /// Waits for the response without a time limit.
     pub(super) async fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, DurableClientError> {
-        send(self.client.get(self.url(path))).await
+        send(self.client.get(self.url(path)?)).await
     }
 }
 
 async fn send<T: DeserializeOwned>(request: reqwest::RequestBuilder) -> Result<T, DurableClientError> {
-    let mut response = request.send().await.map_err(unreachable)?;
+    let mut response = request.send().await.map_err(no_response)?;
     let status = response.status();
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+    while let Some(chunk) = response.chunk().await.map_err(no_response)? {
         if body.len() + chunk.len() > MAX_BODY {
             return Err(unreadable(std::io::Error::other("the response is longer than 64 MiB")));
         }
@@ -73,19 +83,27 @@ async fn send<T: DeserializeOwned>(request: reqwest::RequestBuilder) -> Result<T
     if status.is_success() {
         return serde_json::from_slice(&body).map_err(unreadable);
     }
-    if matches!(status.as_u16(), 502..=504) {
-        return Err(unreachable(std::io::Error::other(format!("status {status}"))));
-    }
     let message = match serde_json::from_slice::<Value>(&body) {
         Ok(Value::Object(error)) => error.get("message").and_then(Value::as_str).map(str::to_owned),
         _ => None,
     };
     let message = message.unwrap_or_else(|| String::from_utf8_lossy(&body).chars().take(500).collect());
+    if matches!(status.as_u16(), 502..=504) {
+        let text = format!("status {status}: {message}");
+        let source = std::io::Error::other(text.trim_end_matches(": "));
+        return Err(DurableClientError::Unreachable { source: Arc::new(source) });
+    }
     Err(DurableClientError::Refused { status: status.as_u16(), message })
 }
 
-fn unreachable(error: impl std::error::Error + Send + Sync + 'static) -> DurableClientError {
-    DurableClientError::Unreachable { source: Arc::new(error) }
+/// Returns the error for a request without a response. It lacks the URL, whose query may be secret.
+fn no_response(error: reqwest::Error) -> DurableClientError {
+    DurableClientError::Unreachable { source: Arc::new(error.without_url()) }
+}
+
+/// Returns the error for a request that is not sent, because the engine would refuse the name of its run.
+pub(super) fn refused_name(message: String) -> DurableClientError {
+    DurableClientError::Refused { status: 400, message }
 }
 
 fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> DurableClientError {
@@ -108,10 +126,38 @@ mod tests {
     #[test]
     fn addresses_are_read_and_names_are_encoded() {
         let http = IngressClient::new("http://127.0.0.1:8080/engine/").unwrap();
-        let url = http.url(&["Agent", "run", "a/b c"]);
+        let url = http.url(&["Agent", "run", "a/b c"]).unwrap();
         assert_eq!(url.as_str(), "http://127.0.0.1:8080/engine/Agent/run/a%2Fb%20c");
         for wrong in ["", "127.0.0.1:8080", "mailto:ann@example.org", "ftp://127.0.0.1"] {
             assert!(matches!(IngressClient::new(wrong), Err(DurableClientError::Address { .. })), "{wrong}");
         }
+        for lost in ["", ".", "..", "a\tb", "a\nb", "\ra"] {
+            let error = http.url(&["Agent", lost, "cancel"]).unwrap_err();
+            assert!(matches!(error, DurableClientError::Refused { status: 400, .. }), "{lost:?}: {error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn errors_show_the_response_of_a_proxy_and_no_secret_of_the_address() {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}/?token=SECRET", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            let response = "HTTP/1.1 502 Bad Gateway\r\ncontent-length: 11\r\n\r\nno upstream";
+            let (mut connection, _) = listener.accept().await.unwrap();
+            connection.read(&mut [0; 4096]).await.unwrap();
+            connection.write_all(response.as_bytes()).await.unwrap();
+        });
+        let http = IngressClient::new(&address).unwrap();
+        let mut texts = Vec::new();
+        // The second request gets no response, because the proxy is gone.
+        for _ in 0..2 {
+            let error = http.get::<Value>(&["Agent"]).await.unwrap_err();
+            let DurableClientError::Unreachable { source } = error else { panic!("{error}") };
+            texts.push(format!("{source} {source:?}"));
+        }
+        assert!(texts[0].contains("502 Bad Gateway: no upstream"), "{texts:?}");
+        assert!(!texts.concat().contains("SECRET"), "{texts:?}");
     }
 }

@@ -57,7 +57,7 @@ impl DurableClient {
     /// Creates a client for the engine (Restate) whose ingress has this address. The default of Restate is `http://127.0.0.1:8080`.
     ///
     /// # Errors
-    /// Returns an error if the address is not an HTTP URL.
+    /// Returns an error if the address is not an HTTP URL, or if this process cannot make HTTP requests.
     pub fn new(ingress: &str) -> Result<Self, DurableClientError> {
         Ok(Self { http: Arc::new(IngressClient::new(ingress)?) })
     }
@@ -65,7 +65,7 @@ impl DurableClient {
     /// Starts a run, or finds the existing run with this name. The run does not depend on this process.
     ///
     /// # Errors
-    /// Returns an error if the engine (Restate) cannot be reached, or refuses the request.
+    /// Returns an error if no run can have this name, or if the engine (Restate) cannot be reached or refuses the request.
     pub async fn start(
         &self,
         run: impl Into<String>,
@@ -89,6 +89,8 @@ impl DurableClient {
     /// # Errors
     /// Returns the errors of [`start`](Self::start).
     pub async fn start_request(&self, request: &RunRequest) -> Result<(), DurableClientError> {
+        // The engine checks the request when the run begins, which this call does not await.
+        request.check(&request.run).map_err(http::refused_name)?;
         let _: Value = self.http.post(&[AGENT, &request.run, "run", "send"], None, request).await?;
         Ok(())
     }
@@ -207,19 +209,25 @@ impl DurableClient {
     /// Returns an error if the run does not exist or was killed, if the outcome cannot be read, or if the engine (Restate) could not be
     /// reached for two minutes. An error of the connection does not end the run.
     pub async fn outcome(&self, run: &str) -> Result<Outcome, DurableClientError> {
-        let path = ["restate", "workflow", AGENT, run, "attach"];
+        let attach = ["restate", "workflow", AGENT, run, "attach"];
+        let output = ["restate", "workflow", AGENT, run, "output"];
         let mut pause = Duration::from_millis(200);
         let mut outage = tokio::time::Instant::now();
         loop {
             let begun = tokio::time::Instant::now();
-            match self.http.get(&path).await {
+            match self.http.get(&attach).await {
                 Err(error @ DurableClientError::Unreachable { .. }) => {
                     // A connection that lasted for more than 30 s shows that the engine was reachable, so a new outage begins.
                     if begun.elapsed() > Duration::from_secs(30) {
                         (pause, outage) = (Duration::from_millis(200), tokio::time::Instant::now());
                     }
                     if outage.elapsed() >= Duration::from_secs(120) {
-                        return Err(error);
+                        // A proxy may end each long request. The engine answers this one at once, whether or not the run is over.
+                        match self.http.get_now(&output).await {
+                            Ok(outcome) => return Ok(outcome),
+                            Err(DurableClientError::Unreachable { .. }) => return Err(error),
+                            Err(_) => outage = tokio::time::Instant::now(),
+                        }
                     }
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(Duration::from_secs(5));
@@ -255,5 +263,41 @@ mod tests {
         assert!(matches!(error, DurableClientError::Unreachable { .. }), "{error}");
         let took = begun.elapsed().as_secs();
         assert!((120..180).contains(&took), "{took} s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_proxy_that_ends_each_long_request_is_no_outage() {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = DurableClient::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let begun = tokio::time::Instant::now();
+        tokio::spawn(async move {
+            while let Ok((mut connection, _)) = listener.accept().await {
+                let mut request = vec![0; 4096];
+                let length = connection.read(&mut request).await.unwrap();
+                let status = if request[..length].starts_with(b"GET /restate/workflow/Agent/r/output") {
+                    "470 Not Ready"
+                } else if begun.elapsed() < Duration::from_secs(600) {
+                    tokio::time::sleep(Duration::from_secs(29)).await;
+                    "504 Gateway Timeout"
+                } else {
+                    "404 Not Found"
+                };
+                let head = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                connection.write_all(head.as_bytes()).await.unwrap();
+            }
+        });
+        let error = client.outcome("r").await.unwrap_err();
+        assert!(matches!(error, DurableClientError::Refused { status: 404, .. }), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_run_that_cannot_begin_is_refused_before_it_is_sent() {
+        let client = DurableClient::new("http://127.0.0.1:1").unwrap();
+        for name in ["", "..", "a\nb", "r/1/tool/0", &"r".repeat(201)] {
+            let error = client.start(name, "Hi").await.unwrap_err();
+            assert!(matches!(error, DurableClientError::Refused { status: 400, .. }), "{name:?}: {error}");
+        }
     }
 }

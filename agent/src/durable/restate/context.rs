@@ -23,7 +23,7 @@ use super::super::journal::{
 use super::super::play::SharedService;
 use super::handlers::{CancelRequest, inbox};
 use super::slots::{Notice, NoticeKind, NoticeSlot};
-use super::{AGENT, TOOLS};
+use super::{AGENT, TOOLS, countable};
 use crate::durable::{Outcome, PendingAsk, RunRequest};
 use crate::loop_core::{CallEnd, Queue, ReservedPart, SteeringPolicy, TreeReservation};
 use crate::runtime::{CHILD_GRACE, ChildReport, NEW_MESSAGE};
@@ -377,8 +377,11 @@ impl RunJournal for RunInvocation<'_> {
                     FirstReady::Stop(reason) => {
                         stop = Some(reason);
                         outstanding -= calls.len();
-                        let grace = self.served.assistant.cancel_grace() + Duration::from_secs(1);
-                        waiting.push(Box::pin(self.context.sleep(grace).map_ok(|()| FirstReady::TimedOut)));
+                        let grace =
+                            self.served.assistant.cancel_grace().saturating_add(Duration::from_secs(1));
+                        waiting.push(Box::pin(
+                            self.context.sleep(countable(grace)).map_ok(|()| FirstReady::TimedOut),
+                        ));
                     }
                     FirstReady::Mail => {
                         watched = self.watch_slot(watched, &mut waiting);
@@ -477,7 +480,7 @@ impl RunJournal for RunInvocation<'_> {
             let mut watched = self.watch_slot(None, &mut waiting);
             if asked > 0 {
                 let late = |()| FirstReady::Done(0, Some(WaitEnd::Late));
-                waiting.push(Box::pin(self.context.sleep(timeout).map_ok(late)));
+                waiting.push(Box::pin(self.context.sleep(countable(timeout)).map_ok(late)));
             }
             let most = self.served.assistant.max_concurrency();
             let mut open: BTreeSet<usize> = (0..names.len() - next.len()).collect();
@@ -503,8 +506,10 @@ impl RunJournal for RunInvocation<'_> {
                     (unanswered, stop) = (0, Some(reason.clone()));
                     next.clear();
                     self.cancel_children(open.iter().filter_map(|at| names.get(*at)), &reason);
-                    let grace = self.served.assistant.cancel_grace() + CHILD_GRACE;
-                    waiting.push(Box::pin(self.context.sleep(grace).map_ok(|()| FirstReady::TimedOut)));
+                    let grace = self.served.assistant.cancel_grace().saturating_add(CHILD_GRACE);
+                    waiting.push(Box::pin(
+                        self.context.sleep(countable(grace)).map_ok(|()| FirstReady::TimedOut),
+                    ));
                 }
                 if unanswered == 0 && open.is_empty() {
                     break;

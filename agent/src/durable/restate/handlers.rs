@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::super::inbox::{Inbox, PushOutcome, run_of};
-use super::super::journal::{InboxBatch, InboxRequest, StepResult, ToolRequest};
+use super::super::journal::{InboxBatch, InboxRequest, RunJournal as _, StepResult, ToolRequest};
 use super::super::play::{SharedService, call_tool, play};
 use super::context::{CallInvocation, RunInvocation};
 use super::slots::{Notice, NoticeKind, NoticeSlot, slot_name};
@@ -83,11 +83,18 @@ impl AgentHandlers {
         request: Json<RunRequest>,
     ) -> Result<Json<Outcome>, HandlerError> {
         let run: Arc<str> = context.key().into();
-        let request = request.into_inner().named(&run);
-        let request = request.map_err(|refused| TerminalError::new_with_code(400, refused))?;
-        let active = self.served.running.enter(&run);
         let slot = NoticeSlot::default();
+        let request = match request.into_inner().named(&run) {
+            Ok(request) => request,
+            Err(refused) => {
+                // The run is over, so messages are refused. `close` returns false if a notice to the run arrived first.
+                let invocation = RunInvocation::new(&context, &slot, self.served.clone(), run, None);
+                while !invocation.close().await.map_err(handler_error)? {}
+                return Err(TerminalError::new_with_code(400, refused).into());
+            }
+        };
         let served = self.served.at(&request.path()).map_err(handler_error)?;
+        let active = served.enter(&run);
         let waits = request.child.as_ref().and_then(|child| child.waits.clone());
         let invocation = RunInvocation::new(&context, &slot, served.clone(), run, waits);
         let outcome = play(&served, &invocation, request, active.token.clone()).await;
@@ -214,8 +221,8 @@ impl ToolHandlers {
     ) -> Result<Json<StepResult<CallEnd>>, HandlerError> {
         let Json(request) = request;
         let run = request.key.run.to_string();
-        let active = self.served.running.enter(&run);
         let served = self.served.at(&request.path).map_err(handler_error)?;
+        let active = served.enter(&run);
         let invocation = CallInvocation { context };
         let ended = call_tool(&served, &invocation, request, (None, None), active.token.clone()).await;
         Ok(Json(ended.map_err(handler_error)?))
@@ -237,9 +244,13 @@ async fn update<T>(
     change: impl FnOnce(&mut Inbox) -> T,
 ) -> Result<T, TerminalError> {
     let stored = context.get::<Json<Inbox>>(STATE).await?;
-    let mut inbox = stored.map(|Json(inbox)| inbox).unwrap_or_default();
+    let before = stored.map(|Json(inbox)| inbox).unwrap_or_default();
+    let mut inbox = before.clone();
     let result = change(&mut inbox);
-    context.set(STATE, Json(inbox));
+    // Nothing clears the inbox of a run that is over, so a request that changes nothing must not create it.
+    if inbox != before {
+        context.set(STATE, Json(inbox));
+    }
     Ok(result)
 }
 

@@ -42,6 +42,11 @@ const MARGIN: Duration = Duration::from_secs(60);
 /// the engine pauses the invocation until an operator acts.
 const ATTEMPTS: u64 = 100;
 
+/// Returns a time that the SDK can add to the present and count in milliseconds: at most 100 years.
+fn countable(time: Duration) -> Duration {
+    time.min(Duration::from_secs(100 * 365 * 24 * 60 * 60))
+}
+
 pub(super) fn check_key(key: &str) -> Result<(), ServiceError> {
     let checked = Builder::new().identity_key(key);
     checked.map(drop).map_err(|error| ServiceError::IdentityKey { message: error.to_string() })
@@ -73,19 +78,20 @@ fn with_short_retention(options: ServiceOptions) -> ServiceOptions {
 
 fn endpoint(served: &Arc<SharedService>, settings: &Settings) -> Endpoint {
     // The engine repeats a step that takes longer than both timeouts together. One timeout alone already exceeds the longest step.
-    let timeout = served.longest_step() + MARGIN;
+    let timeout = countable(served.longest_step().saturating_add(MARGIN));
+    let retention = countable(settings.retention);
     let common = || {
         ServiceOptions::new()
             .inactivity_timeout(timeout)
             .abort_timeout(timeout)
-            .journal_retention(settings.retention)
+            .journal_retention(retention)
             .retry_policy_initial_interval(Duration::from_millis(100))
             .retry_policy_exponentiation_factor(2.0)
             .retry_policy_max_interval(Duration::from_secs(10))
             .retry_policy_max_attempts(ATTEMPTS)
             .retry_policy_pause_on_max_attempts()
     };
-    let run = HandlerOptions::new().workflow_retention(settings.retention);
+    let run = HandlerOptions::new().workflow_retention(retention);
     let agent = AgentHandlers { served: served.clone() };
     let tools = ToolHandlers { served: served.clone() };
     let builder = Endpoint::builder()
@@ -93,7 +99,7 @@ fn endpoint(served: &Arc<SharedService>, settings: &Settings) -> Endpoint {
         .bind(
             tools
                 .into_service_definition()
-                .options(common().idempotency_retention(settings.retention).ingress_private(true)),
+                .options(common().idempotency_retention(retention).ingress_private(true)),
         )
         .bind(InboxHandlers.into_service_definition().options(common().ingress_private(true)));
     let keyed = match &settings.identity_key {
@@ -102,4 +108,22 @@ fn endpoint(served: &Arc<SharedService>, settings: &Settings) -> Endpoint {
     };
     // `check_key` has validated the key, so there is no error.
     keyed.unwrap_or_default().build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ScriptedModel;
+    use crate::durable::Service;
+    use crate::runtime::Assistant;
+
+    #[test]
+    fn the_longest_times_are_served() {
+        let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).cancel_grace(Duration::MAX);
+        let service = Service::new(&assistant.build().unwrap()).unwrap().model_timeout(Duration::MAX);
+        let settings = Settings { identity_key: None, is_open: false, retention: Duration::MAX };
+        endpoint(&service.into_served(), &settings);
+        let now = Duration::from_secs(1 << 40);
+        assert!(u64::try_from((now + countable(Duration::MAX)).as_millis()).is_ok());
+    }
 }

@@ -10,6 +10,8 @@ use crate::mcp::content::part;
 use crate::mcp::output::{is_marked, unwrapped};
 use crate::mcp::trace_context;
 use crate::panics::catch;
+use crate::tool::body::AcceptedArguments;
+use crate::tool::forms::AskedRound;
 use crate::tool::question::QuestionInput;
 use crate::tool::{
     context::ToolContext,
@@ -27,26 +29,32 @@ use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// Maximum number of requests for one call. A server may answer a request by asking for input, after which the client repeats the call.
 const ROUNDS: usize = 10;
 
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Returns the current definition of a tool. Fails with the outcome of the call if the tool is gone, or if its definition changed and
-/// `accept_changes` does not accept the change.
-pub(super) fn current(
+/// Returns the current definition of a tool, and the arguments by this definition. Fails with the outcome of the call if the tool is gone,
+/// if its definition changed and `accept_changes` does not accept the change, or if the arguments do not fit.
+fn current(
     inner: &Inner,
     tool: &str,
     known: &OfferedTool,
-) -> Result<OfferedTool, Box<ToolOutcome>> {
+    arguments: &AcceptedArguments,
+) -> Result<(OfferedTool, Map<String, Value>), Box<ToolOutcome>> {
     let now = inner.listing().tools.get(tool).cloned();
     let Some(now) = now else {
         let text = format!("`{tool}` is no longer offered by {}.", inner.server());
         return Err(Box::new(failed("tool_gone", text)));
     };
+    let object = |value| match value {
+        Value::Object(arguments) => arguments,
+        _ => Map::new(),
+    };
+    let refused = |refusal| Box::new(ToolOutcome::from(refusal));
     if now.fingerprint == known.fingerprint {
-        return Ok(now);
+        return Ok((now, object(arguments.take::<Value>().map_err(refused)?)));
     }
     let is_accepted = inner.config.accept_changes.as_ref().is_some_and(|accept| {
         catch(|| accept(&known.definition, &now.definition)).unwrap_or_else(|panic| {
@@ -54,27 +62,42 @@ pub(super) fn current(
             false
         })
     });
-    if is_accepted {
-        return Ok(now);
+    if !is_accepted {
+        let text = format!("The definition of `{tool}` changed since it was shown; the call was not made.");
+        return Err(Box::new(failed("tool_changed", text)));
     }
-    let text = format!("The definition of `{tool}` changed since it was shown; the call was not made.");
-    Err(Box::new(failed("tool_changed", text)))
+    let checked = now.definition.plan().parse::<Value>(arguments.text());
+    Ok((now, object(checked.map_err(refused)?.value)))
 }
 
 pub(super) async fn call(
     inner: &Inner,
     tool: &str,
-    offered: &OfferedTool,
-    arguments: Map<String, Value>,
+    known: &OfferedTool,
+    arguments: &AcceptedArguments,
     cx: &ToolContext,
 ) -> ToolOutcome {
     let limit = inner.config.limits.longest_call;
-    let attempts = attempts(inner, tool, offered, &arguments, cx);
+    let asking = watch::Sender::new(false);
+    let expired = expired(limit, asking.subscribe());
+    let attempts = attempts(inner, tool, known, arguments, cx, &asking);
     tokio::select! {
         outcome = attempts => outcome,
         // Dropping `attempts` notifies the server that the call is cancelled.
         () = cx.cancelled() => ToolOutcome::aborted(cx.cancel_token().reason().as_deref().unwrap_or("cancelled")),
-        () = tokio::time::sleep(limit) => timed_out(inner, limit),
+        () = expired => timed_out(inner, limit),
+    }
+}
+
+/// Waits for the end of `limit`, which is paused while a person is asked, and then starts again in full length, as the limits of tools do.
+async fn expired(limit: Duration, mut asking: watch::Receiver<bool>) {
+    loop {
+        let is_asking = *asking.borrow_and_update();
+        tokio::select! {
+            () = tokio::time::sleep(limit), if !is_asking => return,
+            Ok(()) = asking.changed() => {}
+            else => return,
+        }
     }
 }
 
@@ -83,9 +106,10 @@ pub(super) async fn call(
 async fn attempts(
     inner: &Inner,
     tool: &str,
-    offered: &OfferedTool,
-    arguments: &Map<String, Value>,
+    known: &OfferedTool,
+    arguments: &AcceptedArguments,
     cx: &ToolContext,
+    asking: &watch::Sender<bool>,
 ) -> ToolOutcome {
     let (mut listed_again, mut token_again, mut sent_again) = (false, false, false);
     loop {
@@ -96,11 +120,17 @@ async fn attempts(
                 return failed("unavailable", cut(format!("{error}.")));
             }
         };
-        let error = match rounds(inner, &connection, tool, arguments, cx).await {
-            Ok(result) => {
+        // The tools may have been listed again, by this call or another one.
+        let (offered, values) = match current(inner, tool, known, arguments) {
+            Ok(current) => current,
+            Err(outcome) => return *outcome,
+        };
+        let error = match rounds(inner, &connection, (tool, &values), cx, asking).await {
+            Ok(Ok(result)) => {
                 inner.set_reachable(true);
-                return completed(inner, tool, offered, result).await;
+                return completed(inner, tool, &offered, result).await;
             }
+            Ok(Err(unanswered)) => return failed("input_required", unanswered),
             Err(error) => error,
         };
         match error {
@@ -130,13 +160,10 @@ async fn attempts(
             ServiceError::UnexpectedResponse => {
                 return failed("protocol_error", format!("{} sent an unexpected response.", inner.server()));
             }
-            ServiceError::InputRequiredRoundsExceeded { .. } => {
-                return failed("input_required", NEEDS_USER);
-            }
             error => {
                 inner.set_reachable(false);
                 if let Some(challenge) = challenge(&error) {
-                    inner.drop_connection(&connection).await;
+                    inner.drop_connection(&connection);
                     // The server refused the call without running it, so the call can be repeated with a new token.
                     if !token_again && inner.has_token_source() {
                         token_again = true;
@@ -145,7 +172,7 @@ async fn attempts(
                     let error = challenge.of_server(inner.server());
                     return failed("unauthorized", format!("{error}."));
                 }
-                tracing::warn!(server = %inner.server(), error = %describe(&inner.config, &error), "the connection was lost during a call of a server's tool");
+                tracing::warn!(server = %inner.server(), error = %describe(&inner.config, &connection.tap, &error), "the connection was lost during a call of a server's tool");
                 let is_harmless = inner.config.trusts_hints
                     && (offered.hints.idempotent == Some(true) || offered.hints.read_only == Some(true));
                 if is_harmless && !sent_again {
@@ -162,33 +189,38 @@ async fn attempts(
     }
 }
 
-const NEEDS_USER: &str = "The server asks for input of a user, which is not available here.";
-
+/// Sends the call, and repeats it with answers to what the server asks for. Returns the result, or the text of the failure if the server
+/// asks for something that it cannot get.
 async fn rounds(
     inner: &Inner,
     connection: &Connection,
-    tool: &str,
-    arguments: &Map<String, Value>,
+    (tool, arguments): (&str, &Map<String, Value>),
     cx: &ToolContext,
-) -> Result<CallToolResult, ServiceError> {
+    asking: &watch::Sender<bool>,
+) -> Result<Result<CallToolResult, String>, ServiceError> {
     let mut params = CallToolRequestParams::new(tool.to_owned());
     // If the run was suspended until a person answered, the first request contains the answers.
-    if let Some((inputs, state)) = cx.form_inputs() {
-        params = params.with_input_responses(inputs.into_iter().map(response).collect());
-        params.request_state = state;
+    if let Some((inputs, asked)) = cx.form_inputs(&inner.server()) {
+        let replies = asked.replies.into_iter().chain(inputs.into_iter().map(response));
+        params = params.with_input_responses(replies.collect());
+        params.request_state = asked.state;
     }
     for _ in 0..ROUNDS {
         match send(inner, connection, (params, arguments), cx).await? {
-            ServerResult::CallToolResult(result) => return Ok(result),
+            ServerResult::CallToolResult(result) => return Ok(Ok(result)),
             ServerResult::InputRequiredResult(asked) => {
                 let requests = asked.input_requests.unwrap_or_default();
                 if requests.is_empty() && asked.request_state.is_none() {
-                    break;
+                    return Ok(Err("The server asks for input, but does not say which.".to_owned()));
                 }
                 let state = asked.request_state;
                 params = CallToolRequestParams::new(tool.to_owned());
                 if !requests.is_empty() {
-                    let Some(answers) = answers(inner, requests, state.clone(), cx).await else { break };
+                    let Some(answers) = answers(inner, requests, state.clone(), cx, asking).await else {
+                        return Ok(Err(
+                            "The server asks for a model's reply, which is not available here.".to_owned()
+                        ));
+                    };
                     params = params.with_input_responses(answers);
                 }
                 params.request_state = state;
@@ -196,7 +228,7 @@ async fn rounds(
             _ => return Err(ServiceError::UnexpectedResponse),
         }
     }
-    Err(ServiceError::InputRequiredRoundsExceeded { max_rounds: ROUNDS })
+    Ok(Err(format!("The server was called {ROUNDS} times, and still asks for input.")))
 }
 
 /// Answers the server's requests for input. If the configuration allows questions, a person answers forms. All other questions are
@@ -206,6 +238,7 @@ async fn answers(
     requests: InputRequests,
     state: Option<String>,
     cx: &ToolContext,
+    asking: &watch::Sender<bool>,
 ) -> Option<InputResponses> {
     let (mut answers, mut forms) = (InputResponses::new(), Vec::new());
     for (key, request) in requests {
@@ -223,7 +256,10 @@ async fn answers(
         answers.insert(key, answer);
     }
     if !forms.is_empty() {
-        let inputs = cx.ask_forms(&inner.server(), forms, state, true).await;
+        asking.send_replace(true);
+        let asked = AskedRound { state, replies: answers.clone().into_iter().collect() };
+        let inputs = cx.ask_forms(&inner.server(), forms, Some(asked), true).await;
+        asking.send_replace(false);
         answers.extend(inputs.into_iter().map(response));
     }
     Some(answers)
@@ -301,8 +337,11 @@ async fn completed(inner: &Inner, tool: &str, offered: &OfferedTool, result: Cal
     let structured = result.structured_content;
     let mut output = ToolOutput::parts(result.content.into_iter().map(part).collect());
     if result.is_error == Some(true) {
-        let text = output.text_content().into_owned();
-        let text = if text.is_empty() { "The tool failed and gave no reason.".to_owned() } else { text };
+        let text = match (output.text_content().into_owned(), structured) {
+            (text, Some(structured)) if text.is_empty() && !structured.is_null() => structured.to_string(),
+            (text, _) if text.is_empty() => "The tool failed and gave no reason.".to_owned(),
+            (text, _) => text,
+        };
         return if reports_unknown_tool(&text) {
             unknown_or(inner, tool, text).await
         } else {
@@ -377,7 +416,8 @@ mod tests {
             hints: crate::tool::annotations::ToolAnnotations::default(),
             fingerprint: [0; 32],
         };
-        let outcome = call(&inner, "t", &offered, Map::new(), &ToolContext::new()).await;
+        let arguments = AcceptedArguments::new(&offered.definition, "{}", Vec::new());
+        let outcome = call(&inner, "t", &offered, &arguments, &ToolContext::new()).await;
         assert_eq!(outcome.code(), Some("unavailable"), "{}", outcome.text());
         assert!(!inner.is_reachable.load(std::sync::atomic::Ordering::Acquire));
     }

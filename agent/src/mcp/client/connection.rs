@@ -29,6 +29,8 @@ use tokio::time::Instant;
 
 /// Maximum length of a logged line of a child process's error output, in bytes. Longer lines are cut.
 const LOG_LINE: usize = 4 << 10;
+/// Maximum length of a line before its secrets are masked, in bytes.
+const READ_LINE: usize = 2 * LOG_LINE;
 /// Maximum wait for the end of a connection. `rmcp` closes the input of a child process, terminates the process after 3 s, and kills it 3 s
 /// later, so this time is long enough for all three.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -42,8 +44,9 @@ const REDIRECTS: usize = 5;
 pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,
     pub(super) opened_at: Instant,
+    pub(super) tap: TrafficTap,
     running: tokio::sync::Mutex<RunningService<RoleClient, NotificationHandler>>,
-    helpers: Vec<AbortHandle>,
+    _helpers: Helpers,
 }
 
 impl Connection {
@@ -91,6 +94,7 @@ impl Connection {
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
+        let mut helpers = Helpers(log.iter().map(JoinHandle::abort_handle).collect());
         let (listener, transport) = (
             NotificationHandler { notifications: notifications.clone(), asks: config.asks },
             TappedTransport::new(transport.into_transport(), tap.clone()),
@@ -111,7 +115,7 @@ impl Connection {
         let running = match outcome {
             Ok(running) => running,
             Err(error) => {
-                if let Some(log) = log.filter(|_| is_end(config, &error)) {
+                if let Some(log) = log.filter(|_| is_end(config, tap, &error)) {
                     let _ = tokio::time::timeout(LAST_WORDS, log).await;
                 }
                 return Err(handshake_error(config, server, tap, &error));
@@ -120,9 +124,9 @@ impl Connection {
         let peer = running.peer().clone();
         // The cache of `rmcp` is disabled, because the client itself caches the list of tools.
         peer.set_response_cache_config(ClientCacheConfig::disabled()).await;
-        let helpers =
-            listen(&peer, notifications).into_iter().chain(log.map(|log| log.abort_handle())).collect();
-        Ok(Self { peer, opened_at: Instant::now(), running: tokio::sync::Mutex::new(running), helpers })
+        helpers.0.extend(listen(&peer, notifications));
+        let running = tokio::sync::Mutex::new(running);
+        Ok(Self { peer, opened_at: Instant::now(), tap: tap.clone(), running, _helpers: helpers })
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -144,13 +148,13 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
-    /// Aborts only the helper tasks. The task of `rmcp` ends by itself when the connection is dropped, and kills a child process that does
-    /// not end.
+/// The tasks of a connection, which end with it, and with an attempt that fails: another process may keep the error output of a child
+/// process open. The task of `rmcp` ends by itself when the connection is dropped, and kills a child process that does not end.
+struct Helpers(Vec<AbortHandle>);
+
+impl Drop for Helpers {
     fn drop(&mut self) {
-        for helper in &self.helpers {
-            helper.abort();
-        }
+        self.0.iter().for_each(AbortHandle::abort);
     }
 }
 
@@ -226,6 +230,9 @@ async fn over_http(
         let mut value = HeaderValue::from_str(value)
             .map_err(|_| unusable(format!("the value of the header `{name}` cannot be sent")))?;
         value.set_sensitive(true);
+        if headers.contains_key(&name) {
+            return Err(unusable(format!("the header `{name}` is set twice")));
+        }
         headers.insert(name, value);
     }
     let longest = longest_message(&config.limits);
@@ -363,26 +370,34 @@ async fn log_lines(errors: impl AsyncRead + Unpin, tap: &TrafficTap) {
         let Ok(read) = errors.fill_buf().await else { return };
         if read.is_empty() {
             if !line.is_empty() {
-                tap.error_output(&String::from_utf8_lossy(&line));
+                log_line(&line, tap);
             }
             return;
         }
         let end = read.iter().position(|byte| *byte == b'\n');
         let part = &read[..end.unwrap_or(read.len())];
-        line.extend_from_slice(&part[..part.len().min(LOG_LINE.saturating_sub(line.len()))]);
+        line.extend_from_slice(&part[..part.len().min(READ_LINE.saturating_sub(line.len()))]);
         let length = part.len() + usize::from(end.is_some());
         errors.consume(length);
         if end.is_some() {
-            tap.error_output(&String::from_utf8_lossy(&line));
+            log_line(&line, tap);
             line.clear();
         }
     }
 }
 
+/// Masks the secrets before the line is cut, because the beginning of a secret at the end of a line is not always recognized.
+fn log_line(line: &[u8], tap: &TrafficTap) {
+    let mut line = tap.masked(&String::from_utf8_lossy(line));
+    let end = (0..=LOG_LINE.min(line.len())).rev().find(|end| line.is_char_boundary(*end));
+    line.truncate(end.unwrap_or_default());
+    tap.error_output(&line);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::client::{ConnectionSlot, Inner, STABLE};
+    use crate::mcp::client::{ConnectionSlot, FIRST_PAUSE, Inner, McpClient, STABLE};
     use serde_json::{Value, json};
     use tokio::io::AsyncWriteExt as _;
 
@@ -415,12 +430,62 @@ mod tests {
             tokio::time::advance(lifetime).await;
             let inner = Inner::unconnected(ClientConfig::command("x"));
             let live = Some(connection.clone());
-            *inner.slot.lock().await = ConnectionSlot { live, attempts: 3, last_attempt: None };
-            inner.drop_connection(&connection).await;
-            let slot = inner.slot.lock().await;
+            *inner.slot() = ConnectionSlot { live, attempts: 3, last_attempt: None };
+            inner.drop_connection(&connection);
+            let slot = inner.slot();
             assert!(slot.live.is_none());
             assert_eq!(slot.attempts, attempts, "after {lifetime:?}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cancelled_refresh_neither_forgets_the_change_nor_counts_as_an_attempt() {
+        let inner = Inner::unconnected(ClientConfig::command("/no/such/program"));
+        inner.notifications.list_changed();
+        assert!(tokio::time::timeout(FIRST_PAUSE / 2, inner.refresh_if_stale()).await.is_err());
+        assert!(inner.notifications.take_change());
+        assert_eq!(inner.slot().attempts, 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn closing_ends_a_reconnection_for_which_a_report_does_not_wait() {
+        let config = ClientConfig::command("/no/such/program");
+        let client = McpClient { inner: Arc::new(Inner::unconnected(config)) };
+        let began = Instant::now();
+        let closing = async {
+            client.report().await;
+            client.close().await;
+        };
+        let (connected, ()) = tokio::join!(client.inner.connection(), closing);
+        assert!(connected.is_err_and(|error| error.to_string().ends_with("the client was closed")));
+        assert_eq!(began.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_error_output_of_a_program_that_is_no_server_is_not_read_for_ever() {
+        let (config, (client, server)) = (ClientConfig::command("x").legacy(), tokio::io::duplex(64));
+        drop(server);
+        let log = tokio::spawn(std::future::pending());
+        let reading = log.abort_handle();
+        let tap = TrafficTap::new(&config, "x");
+        assert!(Connection::start(&config, "x", &Arc::default(), (client, &tap), Some(log)).await.is_err());
+        tokio::time::sleep(LAST_WORDS).await;
+        assert!(reading.is_finished());
+    }
+
+    #[tokio::test]
+    async fn a_secret_at_the_end_of_a_cut_line_is_masked() {
+        let seen = Arc::new(std::sync::Mutex::new(String::new()));
+        let sink = seen.clone();
+        let config = ClientConfig::command("x").env("API_KEY", "s3cret").on_traffic(move |traffic| {
+            if let crate::traffic::TrafficKind::ErrorOutput { line } = traffic.kind {
+                line.clone_into(&mut sink.lock().unwrap());
+            }
+        });
+        let line = format!("{}s3cret", "é".repeat(LOG_LINE / 2 - 1));
+        log_lines(line.as_bytes(), &TrafficTap::new(&config, "x")).await;
+        let line = seen.lock().unwrap();
+        assert!(line.ends_with("é[r") && line.len() == LOG_LINE, "{}", &line[line.len() - 8..]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::McpClientError;
 use super::config::{ClientConfig, Endpoint, Era, HttpEndpoint};
 use super::error::{Challenge, ConnectErrorKind as Kind};
-use super::traffic::{ConfigSecrets, TrafficTap};
+use super::traffic::TrafficTap;
 use http::StatusCode;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, ServiceError};
@@ -63,24 +63,24 @@ pub(super) fn handshake_error(
     if let Some(challenge) = error.auth_challenge() {
         return Challenge::parse(challenge).of_server(server.to_owned());
     }
-    handshake(config, error).error(config, server, tap)
+    handshake(config, tap, error).error(config, server, tap)
 }
 
 /// Returns whether the handshake failed because a program ended.
-pub(super) fn is_end(config: &ClientConfig, error: &ClientInitializeError) -> bool {
-    handshake(config, error).kind == Kind::Ended
+pub(super) fn is_end(config: &ClientConfig, tap: &TrafficTap, error: &ClientInitializeError) -> bool {
+    handshake(config, tap, error).kind == Kind::Ended
 }
 
-fn handshake(config: &ClientConfig, error: &ClientInitializeError) -> ConnectFailure {
+fn handshake(config: &ClientConfig, tap: &TrafficTap, error: &ClientInitializeError) -> ConnectFailure {
     match error {
-        ClientInitializeError::TransportError { error, .. } => transport(config, &*error.error),
+        ClientInitializeError::TransportError { error, .. } => transport(config, tap, &*error.error),
         ClientInitializeError::ConnectionClosed(_) => closed(config),
         ClientInitializeError::JsonRpcError(error) => {
-            match error.message.strip_prefix(DISCOVER_REFUSED).and_then(by_status) {
+            match error.message.strip_prefix(DISCOVER_REFUSED).and_then(|text| by_status(tap, text)) {
                 Some(failure) => failure,
                 None => ConnectFailure::new(
                     Kind::Refused,
-                    format!("it refused with error {}: {}", error.code.0, short(&error.message)),
+                    format!("it refused with error {}: {}", error.code.0, short(tap, &error.message)),
                 ),
             }
         }
@@ -96,16 +96,16 @@ fn handshake(config: &ClientConfig, error: &ClientInitializeError) -> ConnectFai
 }
 
 /// Describes the failure of a transport. `error` is the inner error: the text of the outer one contains the name of a Rust type.
-fn transport(config: &ClientConfig, error: &(dyn Error + 'static)) -> ConnectFailure {
+fn transport(config: &ClientConfig, tap: &TrafficTap, error: &(dyn Error + 'static)) -> ConnectFailure {
     if let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-        return over_http(config, error);
+        return over_http(config, tap, error);
     }
     if let (Endpoint::Command(_), Some(error)) = (&config.endpoint, error.downcast_ref::<io::Error>())
         && matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
     {
         return closed(config);
     }
-    ConnectFailure::new(Kind::Unreachable, with_sources(config, error))
+    ConnectFailure::new(Kind::Unreachable, with_sources(tap, error))
 }
 
 fn closed(config: &ClientConfig) -> ConnectFailure {
@@ -115,31 +115,35 @@ fn closed(config: &ClientConfig) -> ConnectFailure {
     }
 }
 
-fn over_http(config: &ClientConfig, error: &StreamableHttpError<reqwest::Error>) -> ConnectFailure {
+fn over_http(
+    config: &ClientConfig,
+    tap: &TrafficTap,
+    error: &StreamableHttpError<reqwest::Error>,
+) -> ConnectFailure {
     type E = StreamableHttpError<reqwest::Error>;
     match error {
-        E::Client(error) => request(config, error),
-        E::HttpStatus(error) => status(error.status, ""),
-        E::UnexpectedServerResponse(text) => match by_status(text) {
+        E::Client(error) => request(tap, error),
+        E::HttpStatus(error) => status(tap, error.status, ""),
+        E::UnexpectedServerResponse(text) => match by_status(tap, text) {
             Some(failure) => failure,
             // The text of `rmcp` contains the names of its Rust types, so the text is not shown.
             None => ConnectFailure::new(Kind::NotMcp, "it answered with JSON that is not a message of MCP"),
         },
         E::UnexpectedContentType(Some(found)) => ConnectFailure::new(
             Kind::NotMcp,
-            format!("it answered with `{}`, not with a message of MCP", short(found)),
+            format!("it answered with `{}`, not with a message of MCP", short(tap, found)),
         ),
         E::UnexpectedContentType(None) => {
             ConnectFailure::new(Kind::NotMcp, "it answered with something that is not a message of MCP")
         }
         E::UnexpectedEndOfStream | E::TransportChannelClosed => closed(config),
-        other => ConnectFailure::new(Kind::Unreachable, with_sources(config, other)),
+        other => ConnectFailure::new(Kind::Unreachable, with_sources(tap, other)),
     }
 }
 
-fn request(config: &ClientConfig, error: &reqwest::Error) -> ConnectFailure {
+fn request(tap: &TrafficTap, error: &reqwest::Error) -> ConnectFailure {
     let root = root(error);
-    let cause = masked(config, &root.to_string());
+    let cause = tap.masked(&root.to_string());
     if let Some(io) = root.downcast_ref::<io::Error>()
         && io.kind() == io::ErrorKind::ConnectionRefused
     {
@@ -161,19 +165,23 @@ fn request(config: &ClientConfig, error: &reqwest::Error) -> ConnectFailure {
 }
 
 /// Describes a response that `rmcp` reports as a text such as `HTTP 404 Not Found: body`. Returns `None` for any other text.
-fn by_status(text: &str) -> Option<ConnectFailure> {
-    let (code, rest) = text.strip_prefix("HTTP ")?.split_at_checked(3)?;
-    let body = rest.split_once(':').map_or("", |(_, body)| body.trim());
-    Some(status(code.parse().ok()?, body))
+fn by_status(tap: &TrafficTap, text: &str) -> Option<ConnectFailure> {
+    let (code, body) = code_and_body(text)?;
+    Some(status(tap, code, body))
 }
 
-fn status(code: u16, body: &str) -> ConnectFailure {
+fn code_and_body(text: &str) -> Option<(u16, &str)> {
+    let (code, rest) = text.strip_prefix("HTTP ")?.split_at_checked(3)?;
+    Some((code.parse().ok()?, rest.split_once(':').map_or("", |(_, body)| body.trim())))
+}
+
+fn status(tap: &TrafficTap, code: u16, body: &str) -> ConnectFailure {
     let name =
         StatusCode::from_u16(code).ok().and_then(|status| status.canonical_reason()).unwrap_or_default();
     let mut message = format!("it answered with HTTP status {code} {name}").trim_end().to_owned();
     // HTML pages are for browsers, so their text is omitted.
     if !body.is_empty() && !body.starts_with('<') {
-        let _ = write!(message, ": {}", short(body).trim_end_matches('.'));
+        let _ = write!(message, ": {}", short(tap, body).trim_end_matches('.'));
     }
     ConnectFailure::new(Kind::Status(code), message)
 }
@@ -218,28 +226,26 @@ fn path_hint(endpoint: &HttpEndpoint) -> String {
 }
 
 /// Describes a request that failed after the handshake, in the same words as a failed connection.
-pub(super) fn describe(config: &ClientConfig, error: &ServiceError) -> String {
+pub(super) fn describe(config: &ClientConfig, tap: &TrafficTap, error: &ServiceError) -> String {
     let text = match error {
-        ServiceError::TransportSend(error) => transport(config, &*error.error).message,
+        ServiceError::TransportSend(error) => transport(config, tap, &*error.error).message,
         ServiceError::TransportClosed => closed(config).message,
-        other => with_sources(config, other),
+        other => with_sources(tap, other),
     };
     text.chars().take(LONGEST).collect()
 }
 
-fn with_sources(config: &ClientConfig, error: &(dyn Error + 'static)) -> String {
-    masked(config, &crate::error_text::with_sources(error))
-}
-
-fn masked(config: &ClientConfig, text: &str) -> String {
-    ConfigSecrets::of(config).mask(text)
+fn with_sources(tap: &TrafficTap, error: &(dyn Error + 'static)) -> String {
+    tap.masked(&crate::error_text::with_sources(error))
 }
 
 fn root<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
     std::iter::successors(Some(error), |&error| error.source()).last().unwrap_or(error)
 }
 
-fn short(text: &str) -> String {
+/// Returns the first line of a text of the server, cut after it is masked: the start of a secret that is cut would remain.
+fn short(tap: &TrafficTap, text: &str) -> String {
+    let text = tap.masked(text);
     let line = text.lines().next().unwrap_or_default().trim();
     match line.char_indices().nth(LONGEST_BODY) {
         Some((end, _)) => format!("{}…", &line[..end]),
@@ -247,6 +253,8 @@ fn short(text: &str) -> String {
     }
 }
 
+/// Returns what the server requires, if it refused the request because of its token. Of a response with the status 401 and no
+/// `WWW-Authenticate`, nothing but its text is left.
 pub(super) fn challenge(error: &ServiceError) -> Option<Challenge> {
     let ServiceError::TransportSend(error) = error else { return None };
     let mut source: Option<&(dyn Error + 'static)> = Some(&*error.error);
@@ -257,6 +265,12 @@ pub(super) fn challenge(error: &ServiceError) -> Option<Challenge> {
         if let Some(scope) = cause.downcast_ref::<InsufficientScopeError>() {
             return Some(Challenge::parse(&scope.www_authenticate_header));
         }
+        if let Some(StreamableHttpError::<reqwest::Error>::UnexpectedServerResponse(text)) =
+            cause.downcast_ref()
+            && code_and_body(text).is_some_and(|(code, _)| code == 401)
+        {
+            return Some(Challenge::default());
+        }
         source = cause.source();
     }
     None
@@ -265,12 +279,16 @@ pub(super) fn challenge(error: &ServiceError) -> Option<Challenge> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rmcp::transport::DynamicTransportError;
 
     #[test]
     fn errors_do_not_contain_the_secrets_of_a_url() {
         let config = ClientConfig::http("https://x.example/mcp?key=s3cret");
         let error = io::Error::other("cannot reach https://x.example/mcp?key=s3cret");
-        assert_eq!(with_sources(&config, &error), "cannot reach https://x.example/mcp");
+        assert_eq!(
+            with_sources(&TrafficTap::new(&config, "x"), &error),
+            "cannot reach https://x.example/mcp"
+        );
     }
 
     #[test]
@@ -279,14 +297,35 @@ mod tests {
         let tap = TrafficTap::new(&config, "x");
         tap.hide("t0k");
         let body = format!("HTTP 404 Not Found: no t0k here {}\nand more", "x".repeat(500));
-        let error = by_status(&body).unwrap().error(&config, "x", &tap).to_string();
+        let error = by_status(&tap, &body).unwrap().error(&config, "x", &tap).to_string();
         assert!(error.starts_with(
             "cannot connect to x: it answered with HTTP status 404 Not Found: no [redacted] here xxx"
         ));
         assert!(error.len() < 300 && !error.contains('\n'), "{error}");
         for no_status in ["HTTP", "HTTP 4", "HTTP x04 Not Found", "404", "HTTP 4\u{e9}"] {
-            assert!(by_status(no_status).is_none(), "{no_status}");
+            assert!(code_and_body(no_status).is_none(), "{no_status}");
         }
+        // A secret at the place where the body is cut.
+        let body = format!("HTTP 404 Not Found: {}t0k", "x".repeat(LONGEST_BODY - 2));
+        let error = by_status(&tap, &body).unwrap().error(&config, "x", &tap).to_string();
+        assert!(error.contains("xx[r…") && !error.contains("t0"), "{error}");
+    }
+
+    #[test]
+    fn a_refused_token_is_recognized_by_its_status_and_not_shown() {
+        let config = ClientConfig::http("https://x.example/");
+        let tap = TrafficTap::new(&config, "x");
+        tap.hide("t0k");
+        let error = |text: &'static str| {
+            let error = StreamableHttpError::<reqwest::Error>::UnexpectedServerResponse(text.into());
+            let kind = std::any::TypeId::of::<()>();
+            ServiceError::TransportSend(DynamicTransportError::from_parts("x", kind, Box::new(error)))
+        };
+        assert_eq!(challenge(&error("HTTP 401 Unauthorized: ")), Some(Challenge::default()));
+        let other = error("HTTP 400 Bad Request: t0k has 3 letters");
+        assert_eq!(challenge(&other), None);
+        let text = describe(&config, &tap, &other);
+        assert_eq!(text, "it answered with HTTP status 400 Bad Request: [redacted] has 3 letters");
     }
 
     #[test]
@@ -294,7 +333,7 @@ mod tests {
         let hint = |url: &str| {
             let config = ClientConfig::http(url);
             let tap = TrafficTap::new(&config, "x");
-            status(404, "").error(&config, "x", &tap).to_string()
+            status(&tap, 404, "").error(&config, "x", &tap).to_string()
         };
         assert!(hint("http://x.example/").contains("for most servers it is `/mcp`"));
         assert!(hint("http://x.example/mcp?x=/y").contains("there is no MCP server at this path"));

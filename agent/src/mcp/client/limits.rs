@@ -3,6 +3,9 @@
 use super::config::ClientConfig;
 use std::time::Duration;
 
+/// Longest time of a limit: a clock may overflow beyond it.
+const YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
+
 /// The limits, each of which is documented at its setter. Sizes are in bytes.
 #[derive(Clone)]
 pub(super) struct ClientLimits {
@@ -70,25 +73,26 @@ impl ClientConfig {
     /// Sets the maximum time to connect. The default is 30 s over HTTP, where the first request may have to start the server. The default
     /// is 60 s for a program, which may have to be downloaded first, as with `npx` and `uvx`.
     pub fn connect_timeout(mut self, time: Duration) -> Self {
-        self.limits.connect = Some(time);
+        self.limits.connect = Some(time.min(YEAR));
         self
     }
 
     /// Sets the maximum time of a call without progress. Each progress message restarts this time. Default: 60 s.
     pub fn call_timeout(mut self, time: Duration) -> Self {
-        self.limits.call = time;
+        self.limits.call = time.min(YEAR);
         self
     }
 
-    /// Sets the maximum total time of a call. Default: 10 minutes.
+    /// Sets the maximum total time of a call. Default: 10 minutes. If the server speaks 2026-07-28, this time is paused while a person
+    /// answers a question, and then starts again in full length.
     pub fn longest_call(mut self, time: Duration) -> Self {
-        self.limits.longest_call = time;
+        self.limits.longest_call = time.min(YEAR);
         self
     }
 
     /// Sets the maximum time to list all tools. Listing that takes longer fails. Default: 30 s.
     pub fn list_timeout(mut self, time: Duration) -> Self {
-        self.limits.list = time;
+        self.limits.list = time.min(YEAR);
         self
     }
 

@@ -2,6 +2,7 @@
 
 use super::McpClientError;
 use super::config::ClientConfig;
+use super::connection::Connection;
 use super::failure::describe;
 use super::names::{distinct, exposed, is_clean, shown};
 use crate::args::{Plan, PlanOptions, UnknownKeys};
@@ -41,12 +42,12 @@ pub(super) struct OfferedTool {
 }
 
 pub(super) async fn list(
-    peer: &Peer<RoleClient>,
+    connection: &Connection,
     config: &ClientConfig,
     server: &str,
 ) -> Result<ToolListing, McpClientError> {
     let failed = |reason: String| McpClientError::List { server: server.to_owned(), reason };
-    let all = pages(peer, config);
+    let all = pages(connection, config);
     let (tools, ttl) = tokio::time::timeout(config.limits.list, all)
         .await
         .map_err(|_| failed(format!("the list took longer than {} s", config.limits.list.as_secs_f64())))?
@@ -87,14 +88,15 @@ fn filtered_out(offered: &OfferedTool, config: &ClientConfig) -> Option<&'static
 
 /// Requests all pages. Returns the tools, and the shortest time for which a page is valid.
 async fn pages(
-    peer: &Peer<RoleClient>,
+    connection: &Connection,
     config: &ClientConfig,
 ) -> Result<(Vec<Tool>, Option<Duration>), String> {
     let limits = &config.limits;
     let (mut tools, mut bytes, mut ttl) = (Vec::new(), 0_usize, None::<u64>);
     let (mut cursor, mut seen) = (None::<String>, HashSet::new());
     for _ in 0..limits.pages {
-        let page = page(peer, cursor.take()).await.map_err(|error| describe(config, &error))?;
+        let page = page(&connection.peer, cursor.take()).await;
+        let page = page.map_err(|error| describe(config, &connection.tap, &error))?;
         ttl = match (ttl, page.ttl_ms.filter(|ttl| *ttl > 0)) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -175,8 +177,11 @@ fn offered(tool: Tool, config: &ClientConfig) -> Result<OfferedTool, String> {
 fn cleaned(text: &str, limit: usize) -> String {
     let mut out = String::new();
     for char in text.chars() {
+        // Emoji need U+FE0F, but no other variation selector.
         let is_hidden = char.is_control() && !matches!(char, '\n' | '\t')
-            || matches!(char, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}');
+            || matches!(char,
+                '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+                | '\u{fe00}'..='\u{fe0e}' | '\u{feff}' | '\u{e0000}'..='\u{e01ef}');
         if is_hidden {
             continue;
         }
@@ -279,6 +284,7 @@ mod tests {
         assert_eq!(offered.definition.parameters(), &schema);
         assert_eq!(offered.definition.description(), "Does it.");
         assert_eq!(cleaned("äöü", 3), "ä");
+        assert_eq!(cleaned("\u{feff}a\u{ad}b\u{fe00}\u{e0100}\u{e01ef}c ❤\u{fe0f}", 20), "abc ❤\u{fe0f}");
     }
 
     #[test]

@@ -64,8 +64,13 @@ impl ConfigSecrets {
         }
     }
 
-    /// Adds the secret in an argument such as `--token=t0k`, `--env=TOKEN=t0k` or `Authorization: Bearer t0k`.
+    /// Adds the secret in an argument such as `--token=t0k`, `--env=TOKEN=t0k` or `Authorization: Bearer t0k`, and the passwords of URLs.
     fn add_argument(&mut self, arg: &str) {
+        for rest in arg.split("://").skip(1) {
+            let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+            let password = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
+            password.into_iter().for_each(|(_, password)| self.add(password));
+        }
         let mut rest = arg;
         while let Some(at) = rest.find(['=', ':']) {
             let (name, value) = (&rest[..at], rest[at + 1..].trim_start());
@@ -148,6 +153,7 @@ mod tests {
             &["--header=Authorization: Bearer t0ken-1=="],
             &["--env=API_KEY=t0ken-1=="],
             &["--auth", "Bearer t0ken-1=="],
+            &["postgresql://ann:t0ken-1==@db/x?a=b"],
         ] {
             let config = ClientConfig::command("x").args(args.iter().copied());
             assert_eq!(masked(&config, "with t0ken-1==, a = b"), "with [redacted], a = b", "{args:?}");

@@ -31,7 +31,7 @@ use notifications::Notifications;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -74,9 +74,13 @@ struct Inner {
     /// or else its URL or program.
     server: RwLock<String>,
     notifications: Arc<Notifications>,
-    slot: tokio::sync::Mutex<ConnectionSlot>,
+    slot: Mutex<ConnectionSlot>,
+    /// Locked by the call that connects again, for which other calls wait.
+    reconnecting: tokio::sync::Mutex<()>,
+    /// Wakes calls that wait for a connection when the client is closed.
+    closing: tokio::sync::Notify,
     listing: RwLock<Arc<ToolListing>>,
-    listed_at: std::sync::Mutex<Option<Instant>>,
+    listed_at: Mutex<Option<Instant>>,
     is_reachable: AtomicBool,
 }
 
@@ -88,6 +92,10 @@ struct ConnectionSlot {
 }
 
 impl ConnectionSlot {
+    fn open(&self) -> Option<Arc<Connection>> {
+        self.live.clone().filter(|live| !live.is_closed())
+    }
+
     fn take_live(&mut self) -> Option<Arc<Connection>> {
         let live = self.live.take()?;
         if live.opened_at.elapsed() >= STABLE {
@@ -138,16 +146,18 @@ impl McpClient {
             (None, Some((name, _))) => server_name(&name),
             _ => server,
         };
-        let listing = list(&connection.peer, &config, &server).await?;
+        let listing = list(&connection, &config, &server).await?;
         listing.check_renamed(&server, &config)?;
         let slot = ConnectionSlot { live: Some(Arc::new(connection)), ..ConnectionSlot::default() };
         let inner = Inner {
             config,
             server: RwLock::new(server),
             notifications,
-            slot: tokio::sync::Mutex::new(slot),
+            slot: Mutex::new(slot),
+            reconnecting: tokio::sync::Mutex::default(),
+            closing: tokio::sync::Notify::new(),
             listing: RwLock::new(Arc::new(listing)),
-            listed_at: std::sync::Mutex::default(),
+            listed_at: Mutex::default(),
             is_reachable: AtomicBool::new(true),
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -171,8 +181,8 @@ impl McpClient {
 
     /// Returns a report of the tools that the server offers: the tools that are used, and the reasons why the other tools are not used.
     pub async fn report(&self) -> ConnectReport {
-        let slot = self.inner.slot.lock().await;
-        let live = slot.live.as_ref();
+        let live = self.inner.slot().live.clone();
+        let live = live.as_ref();
         let (name, listing) = (self.inner.server(), self.inner.listing());
         let tools = listing.names(&name, &self.inner.config);
         let left_out = listing.left_out.iter().cloned().chain(listing.nameless(&tools)).collect();
@@ -212,16 +222,19 @@ impl McpClient {
         self.inner.refresh().await
     }
 
-    /// Ends the connection. The input of a child process is closed. A process that does not end is terminated, and then killed. A later
-    /// call connects again.
+    /// Ends the connection. The input of a child process is closed. A process that does not end is terminated, and then killed. Calls
+    /// that wait for a new connection fail. A later call connects again.
     pub async fn close(&self) {
-        let mut slot = self.inner.slot.lock().await;
-        let was_lost = slot.live.as_ref().is_none_or(|live| live.is_closed());
-        let live = slot.take_live();
-        if !was_lost {
-            slot.attempts = 0;
-        }
-        drop(slot);
+        self.inner.closing.notify_waiters();
+        let live = {
+            let mut slot = self.inner.slot();
+            let was_lost = slot.open().is_none();
+            let live = slot.take_live();
+            if !was_lost {
+                slot.attempts = 0;
+            }
+            live
+        };
         if let Some(connection) = live {
             connection.close().await;
         }
@@ -259,6 +272,10 @@ impl Inner {
         self.listing.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    fn slot(&self) -> MutexGuard<'_, ConnectionSlot> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn set_reachable(&self, is_reachable: bool) {
         self.is_reachable.store(is_reachable, Ordering::Release);
     }
@@ -267,56 +284,83 @@ impl Inner {
         matches!(&self.config.endpoint, Endpoint::Http(endpoint) if endpoint.token.is_some())
     }
 
-    /// Returns the open connection, or opens a new one after a pause and lists the tools again.
+    /// Returns the open connection, or opens a new one. Fails if the client is closed meanwhile.
     async fn connection(&self) -> Result<Arc<Connection>, McpClientError> {
-        let mut slot = self.slot.lock().await;
-        if let Some(live) = slot.live.as_ref().filter(|live| !live.is_closed()) {
-            return Ok(live.clone());
+        let open = self.slot().open();
+        if let Some(open) = open {
+            return Ok(open);
         }
-        slot.take_live();
-        if slot.attempts >= MAX_ATTEMPTS {
-            if slot.last_attempt.is_none_or(|at| at.elapsed() < STABLE) {
-                let reason = format!(
-                    "{MAX_ATTEMPTS} attempts to reconnect failed, or led to a connection that was soon lost; the next \
-                     attempt is possible in a minute"
-                );
-                return Err(McpClientError::Connect {
-                    server: self.server(),
-                    kind: ConnectErrorKind::GivenUp,
-                    reason,
-                });
+        tokio::select! {
+            biased;
+            () = self.closing.notified() => {
+                let (kind, reason) = (ConnectErrorKind::Unreachable, "the client was closed".to_owned());
+                Err(McpClientError::Connect { server: self.server(), kind, reason })
             }
-            slot.attempts = 0;
+            connection = self.reconnect() => connection,
         }
-        let pause = FIRST_PAUSE.saturating_mul(1 << slot.attempts.min(10)).min(LONGEST_PAUSE);
-        slot.attempts += 1;
-        slot.last_attempt = Some(Instant::now());
+    }
+
+    /// Opens a new connection after a pause, and lists the tools again, unless another call has done so.
+    async fn reconnect(&self) -> Result<Arc<Connection>, McpClientError> {
+        let _turn = self.reconnecting.lock().await;
+        let pause = {
+            let mut slot = self.slot();
+            if let Some(open) = slot.open() {
+                return Ok(open);
+            }
+            slot.take_live();
+            if slot.attempts >= MAX_ATTEMPTS {
+                if slot.last_attempt.is_none_or(|at| at.elapsed() < STABLE) {
+                    let reason = format!(
+                        "{MAX_ATTEMPTS} attempts to reconnect failed, or led to a connection that was soon lost; the next \
+                         attempt is possible in a minute"
+                    );
+                    return Err(McpClientError::Connect {
+                        server: self.server(),
+                        kind: ConnectErrorKind::GivenUp,
+                        reason,
+                    });
+                }
+                slot.attempts = 0;
+            }
+            FIRST_PAUSE.saturating_mul(1 << slot.attempts.min(10)).min(LONGEST_PAUSE)
+        };
+        // A call that is cancelled during the pause is no attempt.
         tokio::time::sleep(pause).await;
+        {
+            let mut slot = self.slot();
+            slot.attempts += 1;
+            slot.last_attempt = Some(Instant::now());
+        }
         let server = self.server();
         let connection = Arc::new(Connection::open(&self.config, &server, &self.notifications).await?);
-        let listing = list(&connection.peer, &self.config, &server).await?;
+        let listing = list(&connection, &self.config, &server).await?;
         self.replace(listing);
-        slot.live = Some(connection.clone());
+        self.slot().live = Some(connection.clone());
         Ok(connection)
     }
 
     /// Drops the connection if the client still uses it, so that the next call opens a new connection with a new token.
-    async fn drop_connection(&self, connection: &Arc<Connection>) {
-        let mut slot = self.slot.lock().await;
+    fn drop_connection(&self, connection: &Arc<Connection>) {
+        let mut slot = self.slot();
         if slot.live.as_ref().is_some_and(|live| Arc::ptr_eq(live, connection)) {
             slot.take_live();
         }
     }
 
-    /// Lists the tools again if the server reported a change or the list has expired. If listing fails, the next call of this function
-    /// tries again.
+    /// Lists the tools again if the server reported a change or the list has expired. If listing fails or is cancelled, the next call of
+    /// this function tries again.
     async fn refresh_if_stale(&self) {
         let is_old = self.listing().fresh_until.is_some_and(|until| until <= Instant::now());
-        if (self.notifications.take_change() || is_old)
-            && let Err(error) = self.refresh().await
-        {
-            tracing::warn!(server = %self.server(), %error, "the tools cannot be listed again");
-            self.notifications.list_changed();
+        if !self.notifications.take_change() && !is_old {
+            return;
+        }
+        let mut unlisted = UnlistedChange(Some(&self.notifications));
+        match self.refresh().await {
+            Ok(_) => unlisted.0 = None,
+            Err(error) => {
+                tracing::warn!(server = %self.server(), %error, "the tools cannot be listed again");
+            }
         }
     }
 
@@ -339,7 +383,7 @@ impl Inner {
         let connection = self.connection().await?;
         // A new connection has already listed the tools.
         if Arc::ptr_eq(&before, &self.listing()) {
-            let listing = list(&connection.peer, &self.config, &self.server()).await?;
+            let listing = list(&connection, &self.config, &self.server()).await?;
             self.replace(listing);
         }
         Ok(before.changes(&self.listing()))
@@ -354,6 +398,15 @@ impl Inner {
         for (before, now) in before.changes(&now) {
             tracing::warn!(server = %self.server(), tool = %before.name(), is_gone = now.is_none(), "a server's tool changed");
         }
+    }
+}
+
+/// A change of the list of tools that is reported again on drop, unless it is `None`.
+struct UnlistedChange<'a>(Option<&'a Notifications>);
+
+impl Drop for UnlistedChange<'_> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|notifications| notifications.list_changed());
     }
 }
 
@@ -388,9 +441,11 @@ impl Inner {
             server: RwLock::new(endpoint_name(&config)),
             config,
             notifications: Arc::default(),
-            slot: tokio::sync::Mutex::default(),
+            slot: Mutex::default(),
+            reconnecting: tokio::sync::Mutex::default(),
+            closing: tokio::sync::Notify::new(),
             listing: RwLock::new(Arc::new(listing)),
-            listed_at: std::sync::Mutex::default(),
+            listed_at: Mutex::default(),
             is_reachable: AtomicBool::new(true),
         }
     }

@@ -13,16 +13,23 @@ use rmcp::{ClientHandler, RoleClient};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
 
 type ProgressListener = Arc<dyn Fn(Progress) + Send + Sync>;
 
 #[derive(Default)]
 pub(super) struct Notifications {
     changed: AtomicBool,
-    listeners: Mutex<HashMap<ProgressToken, ProgressListener>>,
+    listeners: Mutex<HashMap<ProgressToken, WatchedProgress>>,
     /// The calls that the server has not answered, in the order in which they began.
-    calls: Mutex<Vec<OpenServerCall>>,
+    calls: watch::Sender<Vec<OpenServerCall>>,
     count: AtomicU64,
+}
+
+struct WatchedProgress {
+    listener: ProgressListener,
+    /// Whether a number of this call was a fraction. From then on, all its numbers are thousandths, so that they still grow.
+    in_thousandths: bool,
 }
 
 #[derive(Clone)]
@@ -43,7 +50,8 @@ impl Notifications {
 
     /// Calls the listener with the progress of a call until the guard is dropped.
     pub(super) fn watch(self: &Arc<Self>, token: ProgressToken, listener: ProgressListener) -> ProgressGuard {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).insert(token.clone(), listener);
+        let watched = WatchedProgress { listener, in_thousandths: false };
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).insert(token.clone(), watched);
         ProgressGuard { notifications: self.clone(), token }
     }
 
@@ -51,44 +59,55 @@ impl Notifications {
     pub(super) fn watch_questions(self: &Arc<Self>, server: &str, context: &ToolContext) -> QuestionGuard {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let call = OpenServerCall { number, server: server.into(), context: context.clone() };
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+        self.calls.send_modify(|calls| calls.push(call));
         QuestionGuard { notifications: self.clone(), number }
     }
 
-    /// Asks a person in the context of the newest call. The server's question does not say which call it belongs to.
+    /// Asks a person in the context of the newest call. The server's question does not say which call it belongs to, so the question ends
+    /// with the last open call, and is declined if calls of several runs are open: their persons may differ.
     async fn ask(&self, params: ElicitRequestParams) -> QuestionInput {
         const KEY: &str = "question";
-        let call = self.calls.lock().unwrap_or_else(PoisonError::into_inner).last().cloned();
+        let mut calls = self.calls.subscribe();
+        let call = {
+            let calls = calls.borrow();
+            let run = calls.first().and_then(|call| call.context.run_id());
+            let is_of_one_run = run.is_some() && calls.iter().all(|call| call.context.run_id() == run);
+            calls.last().filter(|_| calls.len() == 1 || is_of_one_run).cloned()
+        };
         let (Some(call), Some(form)) = (call, form_question(KEY, params)) else {
             return QuestionInput::Decline;
         };
         let asked = call.context.ask_forms(&call.server, vec![form], None, false);
+        let ended = async { drop(calls.wait_for(Vec::is_empty).await) };
         let mut inputs = tokio::select! {
             inputs = asked => inputs,
             () = call.context.cancelled() => return QuestionInput::Cancel,
+            () = ended => return QuestionInput::Cancel,
         };
         inputs.remove(KEY).unwrap_or(QuestionInput::Cancel)
     }
 
     fn progress(&self, param: &ProgressNotificationParam) {
-        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        let listener = listeners.get(&param.progress_token).cloned();
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(watched) = listeners.get_mut(&param.progress_token) else { return };
+        let is_fraction = |number: f64| number.fract() != 0.0;
+        watched.in_thousandths |= is_fraction(param.progress)
+            || param.total.is_some_and(|total| total <= 1.0 || is_fraction(total));
+        let (listener, scale) =
+            (watched.listener.clone(), if watched.in_thousandths { 1_000.0 } else { 1.0 });
         drop(listeners);
-        if let Some(listener) = listener {
-            listener(progress(param));
-        }
+        listener(progress(param, scale));
     }
 }
 
-/// Converts progress to whole numbers. With a total of at most one, progress is a fraction, which is converted to thousandths.
+/// Converts progress to whole numbers: multiplies its numbers by `scale`, and rounds them.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts of floats saturate")]
-fn progress(param: &ProgressNotificationParam) -> Progress {
-    let scale = if param.total.is_some_and(|total| total <= 1.0) { 1_000.0 } else { 1.0 };
-    let message = param.message.clone().unwrap_or_default();
-    let progress = Progress::new(message);
+fn progress(param: &ProgressNotificationParam, scale: f64) -> Progress {
+    let progress = Progress::new(param.message.clone().unwrap_or_default());
+    let whole = |number: f64| (number * scale).round() as u64;
     match param.total {
-        Some(total) => progress.of((param.progress * scale) as u64, (total * scale) as u64),
-        None => progress.at((param.progress * scale) as u64),
+        Some(total) => progress.of(whole(param.progress), whole(total)),
+        None => progress.at(whole(param.progress)),
     }
 }
 
@@ -110,11 +129,12 @@ pub(super) struct QuestionGuard {
 
 impl Drop for QuestionGuard {
     fn drop(&mut self) {
-        let mut calls = self.notifications.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = calls.iter().position(|call| call.number == self.number);
-        let removed = at.map(|at| calls.remove(at));
-        drop(calls);
-        drop(removed);
+        // The call is dropped after the lock is released.
+        let mut removed = None;
+        self.notifications.calls.send_modify(|calls| {
+            let at = calls.iter().position(|call| call.number == self.number);
+            removed = at.map(|at| calls.remove(at));
+        });
     }
 }
 
@@ -137,9 +157,16 @@ impl ClientHandler for NotificationHandler {
     async fn create_elicitation(
         &self,
         request: ElicitRequestParams,
-        _: RequestContext<RoleClient>,
+        context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let input = if self.asks { self.notifications.ask(request).await } else { QuestionInput::Decline };
+        if !self.asks {
+            return Ok(elicit_result(QuestionInput::Decline));
+        }
+        let input = tokio::select! {
+            input = self.notifications.ask(request) => input,
+            // The server no longer waits for the answer.
+            () = context.ct.cancelled() => QuestionInput::Cancel,
+        };
         Ok(elicit_result(input))
     }
 
@@ -155,7 +182,14 @@ impl ClientHandler for NotificationHandler {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tool::BoxFuture;
+    use crate::tool::asking::AskRules;
+    use crate::tool::question::Question;
     use rmcp::model::NumberOrString;
+    use serde_json::json;
+    use std::future::pending;
+    use std::time::Duration;
+    use tokio::time::{sleep, timeout};
 
     #[test]
     fn progress_reaches_only_its_call_and_ends_with_it() {
@@ -172,5 +206,64 @@ mod tests {
         assert_eq!(*seen.lock().unwrap(), [Progress::new("").of(500, 1_000)]);
         notifications.list_changed();
         assert!(notifications.take_change() && !notifications.take_change());
+    }
+
+    #[test]
+    fn fractions_of_progress_are_kept_and_numbers_still_grow() {
+        let notifications = Arc::new(Notifications::default());
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let token = ProgressToken(NumberOrString::Number(1));
+        let sink = seen.clone();
+        let listener = Arc::new(move |progress: Progress| sink.lock().unwrap().push(progress.done));
+        let _watch = notifications.watch(token.clone(), listener);
+        for (progress, total) in [(1.0, Some(4.0)), (1.57, Some(4.0)), (2.0, Some(4.0)), (2.5, None)] {
+            let param = ProgressNotificationParam::new(token.clone(), progress);
+            notifications.progress(&match total {
+                Some(total) => param.with_total(total),
+                None => param,
+            });
+        }
+        assert_eq!(*seen.lock().unwrap(), [1, 1_570, 2_000, 2_500].map(Some));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_ends_with_the_last_open_call() {
+        let notifications = Arc::new(Notifications::default());
+        let answerer = Arc::new(|_: Question| -> BoxFuture<'static, QuestionInput> { Box::pin(pending()) });
+        let rules = AskRules { answerer: Some(answerer), ..AskRules::default() };
+        let context = ToolContext::new().with_ask_rules(rules).with_run_id("r");
+        let calls = [1, 2].map(|_| notifications.watch_questions("docs", &context));
+        let schema = json!({"type": "object", "properties": {"sure": {"type": "boolean"}}});
+        let params = json!({"message": "Are you sure?", "requestedSchema": schema});
+        let asked = notifications.ask(serde_json::from_value(params).unwrap());
+        let ending = async {
+            for call in calls {
+                sleep(Duration::from_secs(30)).await;
+                drop(call);
+            }
+        };
+        let began = tokio::time::Instant::now();
+        let (input, ()) = tokio::join!(timeout(Duration::from_secs(90), asked), ending);
+        assert_eq!((input, began.elapsed().as_secs()), (Ok(QuestionInput::Cancel), 60));
+    }
+
+    #[tokio::test]
+    async fn a_question_is_declined_while_calls_of_several_runs_are_open() {
+        let notifications = Arc::new(Notifications::default());
+        let context = |run: &str| {
+            let context = ToolContext::new();
+            let context = context.on_question(|_| async { QuestionInput::Accept(json!({"sure": true})) });
+            context.with_run_id(run)
+        };
+        let schema = json!({"type": "object", "properties": {"sure": {"type": "boolean"}}});
+        let params = json!({"message": "Are you sure?", "requestedSchema": schema});
+        let accepted = QuestionInput::Accept(json!({"sure": true}));
+        let asked = || notifications.ask(serde_json::from_value(params.clone()).unwrap());
+        let _ann = notifications.watch_questions("docs", &context("ann's"));
+        assert_eq!(asked().await, accepted);
+        let bob = notifications.watch_questions("docs", &context("bob's"));
+        assert_eq!(asked().await, QuestionInput::Decline);
+        drop(bob);
+        assert_eq!(asked().await, accepted);
     }
 }

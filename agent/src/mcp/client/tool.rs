@@ -1,7 +1,7 @@
 //! A server's tool as a [`Tool`](crate::Tool).
 
 use super::Inner;
-use super::call::{call, current};
+use super::call::call;
 use super::listing::OfferedTool;
 use crate::tool::BoxFuture;
 use crate::tool::annotations::ToolAnnotations;
@@ -14,7 +14,6 @@ use crate::tool::outcome::ToolOutcome;
 use crate::tool::policy::Effect;
 use crate::tool::set::ToolSet;
 use crate::tool::value::Tool;
-use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,7 +43,7 @@ pub(super) fn tools(inner: &Arc<Inner>, server: &str) -> ToolSet {
 fn definition(inner: &Inner, known: &OfferedTool, name: &str) -> Result<ToolDefinition, DefinitionError> {
     let hints = if inner.config.trusts_hints { known.hints } else { ToolAnnotations::default() };
     let set = |options: ToolOptions| {
-        let mut options = options.name(name).timeout(inner.config.limits.longest_call + SLACK);
+        let mut options = options.name(name).timeout(inner.config.limits.longest_call.saturating_add(SLACK));
         if inner.config.untrusted {
             options = options.untrusted();
         }
@@ -67,27 +66,8 @@ impl ToolBody for RemoteBody {
         cx: &'a ToolContext,
     ) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
-            let mut value = match arguments.take::<Value>() {
-                Ok(value) => value,
-                Err(refusal) => return refusal.into(),
-            };
             self.inner.refresh_if_stale().await;
-            let now = match current(&self.inner, &self.original, &self.known) {
-                Ok(now) => now,
-                Err(outcome) => return *outcome,
-            };
-            // The definition changed and the application accepted the change, so the arguments are validated again.
-            if now.fingerprint != self.known.fingerprint {
-                match now.definition.plan().parse::<Value>(arguments.text()) {
-                    Ok(checked) => value = checked.value,
-                    Err(refusal) => return refusal.into(),
-                }
-            }
-            let arguments = match value {
-                Value::Object(arguments) => arguments,
-                _ => Map::new(),
-            };
-            call(&self.inner, &self.original, &now, arguments, cx).await
+            call(&self.inner, &self.original, &self.known, arguments, cx).await
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::config::ClientConfig;
 use super::last_words::LastWords;
-pub(super) use super::masked::ConfigSecrets;
+use super::masked::ConfigSecrets;
 use crate::traffic::{OnTraffic, Traffic, TrafficKind, next_exchange};
 use rmcp::RoleClient;
 use rmcp::model::{ClientRequest, JsonRpcMessage};

@@ -15,7 +15,7 @@ use rmcp::model::{
 };
 use rmcp::{Peer, RoleServer};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,10 +72,11 @@ pub(super) fn questions(
     for question in std::mem::take(&mut state.asked) {
         match answers.and_then(|answers| answers.get(&question.number.to_string())) {
             Some(answer) => {
-                let input = serde_json::from_value(answer.clone()).map(input_of).map_err(|_| {
+                let input = serde_json::from_value(answer.clone()).map_err(|_| {
                     ErrorData::invalid_params("an input response is not the result of an elicitation", None)
                 })?;
                 state.inputs.retain(|earlier| earlier.question.number != question.number);
+                let input = input_of(&question, input);
                 state.inputs.push(RecordedInput { question, input });
             }
             None => state.asked.push(question),
@@ -169,7 +170,7 @@ async fn ask(peer: &Peer<RoleServer>, question: &Question) -> QuestionInput {
         }
     };
     match peer.send_request(request).await {
-        Ok(ClientResult::ElicitResult(result)) => input_of(result),
+        Ok(ClientResult::ElicitResult(result)) => input_of(question, result),
         Ok(_) => {
             tracing::warn!(tool = %question.tool, "the client answered a question with something else");
             QuestionInput::Cancel
@@ -181,12 +182,47 @@ async fn ask(peer: &Peer<RoleServer>, question: &Question) -> QuestionInput {
     }
 }
 
-fn input_of(result: ElicitResult) -> QuestionInput {
+fn input_of(question: &Question, result: ElicitResult) -> QuestionInput {
     match result.action {
         ElicitationAction::Accept => {
-            QuestionInput::Accept(result.content.unwrap_or_else(|| Value::Object(serde_json::Map::new())))
+            let mut content = result.content.unwrap_or_else(|| Value::Object(Map::new()));
+            if let (Value::Object(fields), Ok(form)) = (&mut content, question.form()) {
+                let required = |schema: &Value| schema["required"].as_array().cloned().unwrap_or_default();
+                let in_form = required(&form);
+                // A form cannot contain null, so it has no value for a required property that is null.
+                for name in required(&question.schema).iter().filter(|name| !in_form.contains(name)) {
+                    fields.entry(name.as_str().unwrap_or_default()).or_insert(Value::Null);
+                }
+            }
+            QuestionInput::Accept(content)
         }
         ElicitationAction::Decline => QuestionInput::Decline,
         _ => QuestionInput::Cancel,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_required_field_that_a_form_leaves_empty_is_null() {
+        let nullable = json!({"type": ["integer", "null"]});
+        let schema = json!({
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "age": nullable, "floor": nullable},
+            "required": ["name", "age"],
+        });
+        let mut question =
+            json!({"request_id": "q", "call_id": "c", "tool": "t", "message": "m", "number": 0});
+        question["schema"] = schema;
+        let question: Question = serde_json::from_value(question).unwrap();
+        let result = ElicitResult::new(ElicitationAction::Accept).with_content(json!({"name": "Ann"}));
+        let QuestionInput::Accept(input) = input_of(&question, result) else { panic!("it is accepted") };
+        assert_eq!(input, json!({"name": "Ann", "age": null}));
+        assert!(question.check(&input).is_ok());
+        let empty = input_of(&question, ElicitResult::new(ElicitationAction::Accept));
+        assert_eq!(empty, QuestionInput::Accept(json!({"age": null})));
     }
 }

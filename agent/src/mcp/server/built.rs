@@ -111,9 +111,7 @@ impl BuiltServer {
         let tools = loaded
             .map_err(|error| ServiceFailure::Unavailable(format!("the tools cannot be loaded: {error}")))?;
         let (tools, catalogue): (Registry, Arc<ToolCatalogue>) =
-            self.catalogues.of(&tools).map_err(|(tool, reason)| {
-                ServiceFailure::Unavailable(format!("tool `{tool}` cannot be shown: {reason}"))
-            })?;
+            self.catalogues.of(&tools).map_err(|error| ServiceFailure::Unavailable(error.to_string()))?;
         Ok(AdmittedRequest { caller, tools, catalogue, arguments: None, answers: None, session: None })
     }
 }

@@ -15,6 +15,7 @@ use crate::serve::QuotaPermit;
 use crate::tool::asking::AskRules;
 use crate::tool::question::{CANNOT_ASK, Question};
 use crate::tool::state::StateMap;
+use crate::tool::untrusted::random_id;
 use crate::tool::{
     call_error::CallError,
     context::ToolContext,
@@ -59,24 +60,9 @@ pub(super) async fn call(
         return Ok(failure(text).into());
     }
     let arguments = if arguments == "null" { "" } else { arguments };
-    let call = ToolCall::new(id_text(info.id()), name, arguments);
+    let mut call = ToolCall::new("", name, arguments);
     let session = admitted.session.as_ref();
     let running = session.map(|session| shared.running.enter(&admitted.caller, session, info.id()));
-    let Some(permit) = acquire_permit(shared, admitted, &call).await else {
-        return Ok(failure("The server is busy. Try again in a moment.").into());
-    };
-    let progress = info.meta().get_progress_token().zip(info.progress_target());
-    let progress = progress.map(|(token, target)| ProgressSender::new(target, token, shared.limits.progress));
-    let span = linked_span(shared, name, info.meta());
-    let sent = admitted.answers.as_ref().or_else(|| info.extension());
-    // `binding` is called only if its text is needed, because most calls have no questions.
-    let bound = || binding(admitted, &call);
-    let rules = match questions(shared, bound, &info, sent, connection)? {
-        Some(CallQuestions::Open(state)) => return Ok(ask_client(shared, &bound(), &state)),
-        Some(CallQuestions::Rules(rules)) => Some(rules),
-        None => None,
-    };
-    let cx = tool_context(shared, &admitted.caller, info.clone(), progress.as_ref(), rules.clone());
     let gone = async {
         match &running {
             None => info.cancelled().await,
@@ -86,19 +72,42 @@ pub(super) async fn call(
             },
         }
     };
+    let mut gone = pin!(gone);
+    let Some(permit) = acquire_permit(shared, admitted, &call, gone.as_mut()).await? else {
+        return Ok(failure("The server is busy. Try again in a moment.").into());
+    };
+    let progress = info.meta().get_progress_token().zip(info.progress_target());
+    let progress = progress.map(|(token, target)| ProgressSender::new(target, token, shared.limits.progress));
+    let span = linked_span(shared, name, info.meta());
+    let sent = admitted.answers.as_ref().or_else(|| info.extension());
+    // `binding` is called only if its text is needed, because most calls have no questions.
+    let rules = match questions(shared, || binding(admitted, &call), &info, sent, connection)? {
+        Some(CallQuestions::Open(state)) => return Ok(ask_client(shared, &binding(admitted, &call), &state)),
+        Some(CallQuestions::Rules(rules)) => Some(rules),
+        None => None,
+    };
+    call.id = call_id(rules.as_ref());
+    let cx = tool_context(shared, &admitted.caller, info.clone(), progress.as_ref(), rules.clone());
     let outcome = run(shared, &admitted.tools, &call, &cx, gone).instrument(span).await;
     drop(permit);
     if let Some(progress) = progress {
         progress.finish().await;
     }
     let Some((outcome, asked)) = outcome else {
-        // The client ignores the answer to a call that it cancelled, so the text of the error does not matter.
-        return Err(ErrorData::internal_error("cancelled", None));
+        return Err(cancelled());
     };
     if let (Some(rules), false) = (&rules, asked.is_empty()) {
-        return Ok(ask_client(shared, &bound(), &AskState::of(rules, asked)));
+        return Ok(ask_client(shared, &binding(admitted, &call), &AskState::of(rules, asked)));
     }
     result(shared, admitted, &call, outcome, &info).map(CallToolResponse::from)
+}
+
+/// Returns the id of the call, which is also its idempotency key: the id that the call had before its questions were answered, or else a
+/// new one. The id of the request does not serve as one, because clients choose it.
+fn call_id(rules: Option<&AskRules>) -> String {
+    let asked = rules.and_then(|rules| rules.inputs.first()).map(|recorded| &recorded.question.request_id);
+    let before = asked.and_then(|request| request.split_once('/')).map(|(id, _)| id.to_owned());
+    before.unwrap_or_else(random_id)
 }
 
 fn ask_client(shared: &BuiltServer, bound: &str, state: &AskState) -> CallToolResponse {
@@ -129,19 +138,29 @@ fn linked_span(shared: &BuiltServer, tool: &str, meta: &MetaObject) -> Span {
     span
 }
 
-/// Waits for a permit for the call, at most for `ServerLimits::wait`. A call with invalid arguments can use the quota `refusals`, so that
-/// its issues are still reported.
+/// The client ignores the answer to a call that it cancelled, so the text of the error does not matter.
+fn cancelled() -> ErrorData {
+    ErrorData::internal_error("cancelled", None)
+}
+
+/// Waits for a permit for the call, at most for `ServerLimits::wait` and until the client cancels the call. A call with invalid arguments
+/// can use the quota `refusals`, so that its issues are still reported.
 async fn acquire_permit(
     shared: &BuiltServer,
     admitted: &AdmittedRequest,
     call: &ToolCall,
-) -> Option<QuotaPermit> {
+    gone: impl Future<Output = ()>,
+) -> Result<Option<QuotaPermit>, ErrorData> {
     if let Some(permit) = shared.calls.try_enter(admitted.caller.quota_key()) {
-        return Some(permit);
+        return Ok(Some(permit));
     }
     let is_refused = matches!(admitted.tools.validate(call), Err(CallError::InvalidArguments(_)));
     let quota = if is_refused { &shared.refusals } else { &shared.calls };
-    quota.enter(admitted.caller.quota_key(), shared.limits.wait).await
+    tokio::select! {
+        biased;
+        () = gone => Err(cancelled()),
+        permit = quota.enter(admitted.caller.quota_key(), shared.limits.wait) => Ok(permit),
+    }
 }
 
 fn tool_context(
@@ -245,7 +264,7 @@ fn result(
     };
     let result = result.unwrap_or_else(|(text, detail)| {
         let reference = reference();
-        tracing::error!(tool = %call.name, call = %call.id, %reference, %detail, "a tool failed");
+        tracing::error!(tool = %call.name, call = %id_text(info.id()), %reference, %detail, "a tool failed");
         failure(format!("{text} Reference: {reference}."))
     });
     Ok(limit_length(result, shared.limits.result))

@@ -1,5 +1,6 @@
 //! The list of tools that clients receive, sorted by name and divided into pages.
 
+use super::error::McpServerError;
 use crate::args::PlanOptions;
 use crate::mcp::output::{OutputCheck, wrapped_schema};
 use crate::tool::{annotations::ToolAnnotations, definition::ToolDefinition, registry::Registry};
@@ -21,11 +22,8 @@ pub(super) struct ToolCatalogue {
     has_header_parameters: bool,
 }
 
-/// A tool that the protocol cannot represent: its name, and the reason.
-pub(super) type InvalidTool = (String, String);
-
 impl ToolCatalogue {
-    pub(super) fn new(definitions: &[ToolDefinition]) -> Result<Self, InvalidTool> {
+    pub(super) fn new(definitions: &[ToolDefinition]) -> Result<Self, McpServerError> {
         let (mut tools, mut outputs) = (Vec::new(), HashMap::new());
         for definition in definitions {
             tools.push(tool(definition)?);
@@ -119,7 +117,7 @@ fn name_in(cursor: &str) -> Option<String> {
     String::from_utf8(name.to_vec()).ok()
 }
 
-fn tool(definition: &ToolDefinition) -> Result<Tool, InvalidTool> {
+fn tool(definition: &ToolDefinition) -> Result<Tool, McpServerError> {
     let description = Some(definition.description()).filter(|text| !text.is_empty());
     let schema = root_object(definition.parameters())
         .ok_or_else(|| invalid(definition, "its parameters are not an object, as the protocol requires"))?;
@@ -169,8 +167,8 @@ fn root_object(schema: &Value) -> Option<JsonObject> {
     Some(own)
 }
 
-fn invalid(definition: &ToolDefinition, reason: impl Into<String>) -> InvalidTool {
-    (definition.name().to_owned(), reason.into())
+fn invalid(definition: &ToolDefinition, reason: impl Into<String>) -> McpServerError {
+    McpServerError::Tool { tool: definition.name().to_owned(), reason: reason.into() }
 }
 
 #[derive(Clone)]
@@ -193,12 +191,12 @@ impl CatalogueCache {
         Self { options: Some(options), ..Self::default() }
     }
 
-    pub(super) fn of(&self, tools: &Registry) -> Result<(Registry, Arc<ToolCatalogue>), InvalidTool> {
+    pub(super) fn of(&self, tools: &Registry) -> Result<(Registry, Arc<ToolCatalogue>), McpServerError> {
         let ServedTools { tools: served, catalogue } = self.served(tools)?;
         Ok((served.map_or_else(|| tools.clone(), |served| served.with_state_of(tools)), catalogue))
     }
 
-    fn served(&self, tools: &Registry) -> Result<ServedTools, InvalidTool> {
+    fn served(&self, tools: &Registry) -> Result<ServedTools, McpServerError> {
         let definitions = tools.definitions();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = kept.iter().position(|(of, _)| Arc::ptr_eq(of, &definitions)) {
@@ -207,9 +205,7 @@ impl CatalogueCache {
         }
         drop(kept);
         // Making the catalogue of a large set takes time, so the lock is not held while the catalogue is made.
-        let adapted = self.options.map(|options| tools.with_options(options)).transpose();
-        let adapted =
-            adapted.map_err(|error| (tools.names().collect::<Vec<_>>().join(", "), error.to_string()))?;
+        let adapted = self.options.map(|options| tools.with_options(options)).transpose()?;
         let shown = adapted.as_ref().map_or_else(|| definitions.clone(), Registry::definitions);
         let made = ServedTools { tools: adapted, catalogue: Arc::new(ToolCatalogue::new(&shown)?) };
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

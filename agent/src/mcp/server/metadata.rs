@@ -40,17 +40,20 @@ impl ResourceMetadata {
         format!("{origin}{WELL_KNOWN}{path}")
     }
 
-    pub(super) fn path(&self) -> String {
-        format!("{WELL_KNOWN}{}", self.split().1)
+    /// Returns whether the document is at this path. Some clients remove a slash at the end of the path of the resource.
+    pub(super) fn is_at(&self, path: &str) -> bool {
+        let own = self.split().1.split('?').next().unwrap_or_default().trim_end_matches('/');
+        path.strip_prefix(WELL_KNOWN).is_some_and(|path| path.trim_end_matches('/') == own)
     }
 
-    /// Splits the URL into origin and path. The path `/` counts as empty (RFC 9728, section 3.1).
+    /// Splits the URL into origin and the path with its query. The path `/` counts as empty (RFC 9728, section 3.1).
     fn split(&self) -> (&str, &str) {
-        let start = self.resource.find("://").map_or(0, |at| at + 3);
-        let path = self.resource[start..].find(['/', '?', '#']).map_or(self.resource.len(), |at| start + at);
-        let (origin, path) = self.resource.split_at(path);
-        let path = path.split(['?', '#']).next().unwrap_or_default();
-        (origin, path.trim_end_matches('/'))
+        let url = self.resource.split('#').next().unwrap_or_default();
+        let start = url.find("://").map_or(0, |at| at + 3);
+        let path = url[start..].find(['/', '?']).map_or(url.len(), |at| start + at);
+        let (origin, path) = url.split_at(path);
+        let rest = path.strip_prefix('/').filter(|rest| rest.is_empty() || rest.starts_with('?'));
+        (origin, rest.unwrap_or(path))
     }
 }
 
@@ -64,9 +67,15 @@ mod tests {
             ("https://a.example/mcp", "https://a.example/.well-known/oauth-protected-resource/mcp"),
             ("https://a.example", "https://a.example/.well-known/oauth-protected-resource"),
             ("https://a.example/", "https://a.example/.well-known/oauth-protected-resource"),
-            ("http://a.example:1/x/y?z", "http://a.example:1/.well-known/oauth-protected-resource/x/y"),
+            ("http://a.example:1/x/y?z", "http://a.example:1/.well-known/oauth-protected-resource/x/y?z"),
+            ("https://a.example/mcp/", "https://a.example/.well-known/oauth-protected-resource/mcp/"),
+            ("https://a.example/?z", "https://a.example/.well-known/oauth-protected-resource?z"),
         ] {
-            assert_eq!(ResourceMetadata::new(resource.to_owned(), Vec::new(), Vec::new()).url(), url);
+            let metadata = ResourceMetadata::new(resource.to_owned(), Vec::new(), Vec::new());
+            assert_eq!(metadata.url(), url);
+            let path = url.parse::<http::Uri>().unwrap().path().to_owned();
+            assert!(metadata.is_at(&path) && metadata.is_at(path.trim_end_matches('/')), "{path}");
+            assert!(!metadata.is_at(&format!("{path}x")) && !metadata.is_at("/mcp"), "{path}");
         }
     }
 

@@ -483,13 +483,13 @@ impl McpServer {
     }
 
     /// Serves over standard input and output, until the input ends or the [handle](Self::handle) shuts down the server. Nothing else may
-    /// write to standard output. The only caller is the program that started this process. The authenticator is not called.
+    /// write to standard output. The only caller is the program that started this one. The authenticator is not called, and adds no state.
     ///
     /// # Errors
     /// Fails if the tools, their state, an allowed origin or host, or the state key is invalid, or if the client does not speak MCP.
     pub async fn serve_stdio(mut self) -> Result<(), McpServerError> {
-        // Only the program that started this process can write to its standard input, so no authenticator is required.
-        self.is_open = true;
+        // Only the program that started this process can write to its standard input, so no caller is authenticated.
+        (self.is_open, self.authenticator) = (true, None);
         stdio::serve(Arc::new(self.build()?), tokio::io::stdin(), tokio::io::stdout()).await
     }
 
@@ -530,7 +530,7 @@ impl McpServer {
                     .map(|authenticator| authenticator.provides())
                     .unwrap_or_default();
                 check_state(&tools, &self.state, &provided)?;
-                catalogues.of(&tools).map_err(|(tool, reason)| McpServerError::Tool { tool, reason })?;
+                catalogues.of(&tools)?;
                 Arc::new(move |_caller| -> BoxFuture<'static, _> {
                     Box::pin(std::future::ready(Ok(tools.clone())))
                 })

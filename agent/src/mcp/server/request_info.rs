@@ -8,6 +8,7 @@ use rmcp::model::{
     ClientCapabilities, Implementation, ProtocolVersion, RequestId, RequestMetaObject, ServerJsonRpcMessage,
 };
 use rmcp::service::RequestContext;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tokio::sync::mpsc::Sender;
@@ -59,7 +60,8 @@ pub struct RequestInfo {
     origin: RequestOrigin,
     client: OnceLock<Option<Implementation>>,
     capabilities: OnceLock<ClientCapabilities>,
-    missing: Mutex<Option<String>>,
+    /// Each capability that [`require`](Self::require) did not find.
+    missing: Mutex<BTreeSet<String>>,
 }
 
 pub(super) enum RequestOrigin {
@@ -205,14 +207,14 @@ impl RequestInfo {
         if self.has(capability) {
             return Ok(());
         }
-        *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = Some(capability.to_owned());
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner).insert(capability.to_owned());
         Err(ToolError::new(missing_text(capability)).with_code(OutcomeCode::new("missing_client_capability")))
     }
 
     /// Returns the missing capability if `message` is the message of an error that [`require`](Self::require) returned.
     pub(super) fn failed_for(&self, message: &str) -> Option<String> {
-        let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        missing.filter(|capability| message == missing_text(capability))
+        let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        missing.iter().find(|capability| message == missing_text(capability)).cloned()
     }
 }
 
@@ -224,5 +226,19 @@ impl fmt::Debug for RequestInfo {
             .field("client_name", &self.client_name())
             .field("client_version", &self.client_version())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_missing_capability_is_recognized() {
+        let info = RequestInfo::none();
+        let errors = ["sampling", "roots"].map(|capability| info.require(capability).unwrap_err());
+        let recognized = errors.map(|error| info.failed_for(&error.to_string()));
+        assert_eq!(recognized, ["sampling", "roots"].map(|capability| Some(capability.to_owned())));
+        assert_eq!(info.failed_for("the client lacks the capability `tasks`"), None);
     }
 }

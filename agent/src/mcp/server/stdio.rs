@@ -266,7 +266,7 @@ where
         let line = serde_json::to_vec::<ServerJsonRpcMessage>(&message);
         let open = self.open.clone();
         async move {
-            let written = output.write_line(&line?).await;
+            let written = async { output.write_line(&line?).await }.await;
             if is_answer {
                 open.send_modify(|open| open.writing -= 1);
             }
@@ -333,7 +333,15 @@ where
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {
-        self.output.stream.lock().await.0.flush().await
+        let flushing = async {
+            let mut stream = self.output.stream.lock().await;
+            if self.output.failed.is_cancelled() {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            stream.0.flush().await
+        };
+        let flushed = tokio::time::timeout(self.output.limit, flushing).await;
+        flushed.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
@@ -432,6 +440,16 @@ mod tests {
         assert!(first.await.is_err());
         let after = lines.output.write_line(b"next").await;
         assert_eq!(after.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_output_that_takes_nothing_is_closed() {
+        let (stream, _unread) = tokio::io::duplex(4);
+        let output = tokio::io::BufWriter::new(stream);
+        let mut lines = LineTransport::new(tokio::io::empty(), output, Duration::from_secs(1));
+        assert_eq!(lines.output.write_line(b"longer").await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        let closed = tokio::time::timeout(Duration::from_secs(60), lines.close()).await;
+        assert!(closed.expect("it is closed").is_err());
     }
 
     #[tokio::test]

@@ -97,6 +97,9 @@ pub(super) enum ViewChangeKind {
     Window {
         /// Maximum number of tokens of a request and its reply together.
         tokens: u64,
+        /// The model, as `provider/model`. `None` in changes of older versions, which hold for every model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
     },
 }
 
@@ -144,8 +147,9 @@ pub enum ViewError {
         /// The index of the message.
         at: usize,
     },
-    /// No message before the cut is left to summarize, or no message would be left after the cut.
-    #[error("the view cannot be cut before message {at}: {reason}")]
+    /// No message before the cut is left to summarize, or no message would be left after the cut. Or the last recorded change has the
+    /// highest number, so that the view cannot be changed again.
+    #[error("the view cannot be changed before message {at}: {reason}")]
     #[non_exhaustive]
     OutOfRange {
         /// The index of the message.
@@ -153,7 +157,7 @@ pub enum ViewError {
         /// The reason.
         reason: &'static str,
     },
-    /// The message is not a result, or is replaced by a summary.
+    /// The message is not a result, or is replaced by a summary, or is to be shortened though it is cleared.
     #[error("message {index} is not a result in the view that can be replaced")]
     #[non_exhaustive]
     NotAResult {

@@ -79,7 +79,8 @@ impl Conversation {
     /// If the cut is within a turn, the user message of this turn stays, too. `view` has an example.
     ///
     /// # Errors
-    /// Fails unless [`cuts`](Self::cuts) contains `at`. For example, no cut may be between a call and its result.
+    /// Fails unless [`cuts`](Self::cuts) contains `at`. For example, no cut may be between a call and its result. Also fails if the last
+    /// recorded change has the highest number, 2³² - 1.
     pub fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<(), ViewError> {
         self.change_view(|view| view.compact(at, summary))
     }
@@ -118,7 +119,7 @@ impl Conversation {
     /// ```
     ///
     /// # Errors
-    /// Fails if the message is not a result in the view.
+    /// Fails if the message is not a result in the view, or if the last recorded change has the highest number, 2³² - 1.
     pub fn clear_result(&mut self, index: usize, line: impl Into<String>) -> Result<(), ViewError> {
         self.change_view(|view| view.clear([ClearedResult::new(index, line)]))
     }
@@ -138,7 +139,7 @@ impl Conversation {
     /// ```
     ///
     /// # Errors
-    /// Fails if the message is not a result in the view.
+    /// Fails if the message is not a result in the view, or is cleared, or if the last recorded change has the highest number, 2³² - 1.
     pub fn shorten_result(&mut self, index: usize, bytes: usize) -> Result<(), ViewError> {
         self.change_view(|view| view.shorten(index, bytes))
     }
@@ -203,8 +204,18 @@ impl ConversationView {
         self.changes.last().map_or(0, |change| change.generation)
     }
 
+    /// Returns the window of changes that name no model. It holds for every model.
     pub(crate) fn window(&self) -> Option<u64> {
         self.window
+    }
+
+    /// Returns the lowest recorded window of this model, given as `provider/model`.
+    pub(crate) fn window_of(&self, model: &str) -> Option<u64> {
+        let own = self.changes.iter().filter_map(|change| match &change.kind {
+            ViewChangeKind::Window { tokens, model: Some(of) } if of == model => Some(*tokens),
+            _ => None,
+        });
+        own.chain(self.window).min()
     }
 
     /// Updates the view from its conversation, by reading only the new messages. If earlier messages or recorded changes have been
@@ -272,13 +283,19 @@ impl ConversationView {
         self.change(index.saturating_add(1), ViewChangeKind::Shorten { index, bytes })
     }
 
-    /// Records that the context window has at most `tokens` tokens. Returns `None` if the recorded window is not larger.
-    #[cfg(any(test, feature = "runtime"))]
+    /// Records a window without a model, as older versions did.
+    #[cfg(test)]
     pub(crate) fn lower_window(&mut self, tokens: u64) -> Option<ViewChange> {
-        if self.window.is_some_and(|window| window <= tokens) {
+        self.change(0, ViewChangeKind::Window { tokens, model: None }).ok()
+    }
+
+    /// Records that the context window of this model has at most `tokens` tokens. Returns `None` if the recorded window is not larger.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn lower_window_of(&mut self, model: &str, tokens: u64) -> Option<ViewChange> {
+        if self.window_of(model).is_some_and(|window| window <= tokens) {
             return None;
         }
-        self.change(0, ViewChangeKind::Window { tokens }).ok()
+        self.change(0, ViewChangeKind::Window { tokens, model: Some(model.to_owned()) }).ok()
     }
 
     /// Returns the indices of the messages before which [`compact`](Self::compact) may cut, in order.
@@ -358,8 +375,11 @@ impl ConversationView {
     }
 
     fn continues_reply(&self, at: usize) -> bool {
-        let before = at.checked_sub(1).and_then(|at| self.conversation.get(at)?.as_assistant());
-        before.is_some_and(|reply| reply.stop_reason == StopReason::Pause)
+        let before =
+            self.conversation.get(..at).unwrap_or_default().iter().rev().map(|before| before.as_assistant());
+        // A request whose reply failed is repeated, so the reply that follows continues the one before the failure.
+        let mut before = before.skip_while(|reply| reply.is_some_and(|reply| reply.stop_reason.is_failure()));
+        before.next().flatten().is_some_and(|reply| reply.stop_reason == StopReason::Pause)
     }
 
     fn change(&mut self, at: usize, kind: ViewChangeKind) -> Result<ViewChange, ViewError> {
@@ -384,6 +404,9 @@ impl ConversationView {
             ViewChangeKind::Clear { results } => {
                 results.iter().try_for_each(|cleared| self.result(cleared.index).map(drop))
             }
+            ViewChangeKind::Shorten { index, .. } if self.is_cleared(*index) => {
+                Err(ViewError::NotAResult { index: *index })
+            }
             ViewChangeKind::Shorten { index, .. } => self.result(*index).map(drop),
             ViewChangeKind::Summary { .. } if self.cuts().binary_search(&at).is_ok() => Ok(()),
             ViewChangeKind::Summary { .. } if at <= self.summarized() => {
@@ -395,6 +418,13 @@ impl ConversationView {
             ViewChangeKind::Summary { .. } => Err(ViewError::Split { at }),
             ViewChangeKind::Window { .. } => Ok(()),
         }
+    }
+
+    fn is_cleared(&self, index: usize) -> bool {
+        self.changes.iter().any(|change| match &change.kind {
+            ViewChangeKind::Clear { results } => results.iter().any(|cleared| cleared.index == index),
+            _ => false,
+        })
     }
 
     fn result(&self, index: usize) -> Result<&ToolResultMessage, ViewError> {
@@ -412,7 +442,7 @@ impl ConversationView {
             self.replaced = self.replaced.split_off(&at);
             self.summary = Some((at, summary));
         }
-        if let ViewChangeKind::Window { tokens } = &change.kind {
+        if let ViewChangeKind::Window { tokens, model: None } = &change.kind {
             self.window = Some(self.window.map_or(*tokens, |window| window.min(*tokens)));
         }
         self.changes.push(change);

@@ -203,12 +203,38 @@ fn a_summary_cannot_leave_its_frame_and_texts_are_cut_at_characters() {
 }
 
 #[test]
+fn a_cleared_result_is_not_shortened() {
+    let conversation = with_result("a long result");
+    let mut view = ConversationView::of(&conversation);
+    view.shorten(2, 6).unwrap();
+    view.clear([ClearedResult::new(2, "gone")]).unwrap();
+    assert_eq!(view.shorten(2, 1_000).unwrap_err(), ViewError::NotAResult { index: 2 });
+    assert_eq!(view.messages()[2].text(), "gone");
+}
+
+#[test]
+fn a_failed_reply_does_not_hide_that_the_reply_before_it_is_paused() {
+    let reply = |stop_reason: StopReason| {
+        let mut reply = AssistantMessage::from("…");
+        reply.stop_reason = stop_reason;
+        Message::from(reply)
+    };
+    let (paused, failed) = (reply(StopReason::Pause), reply(StopReason::Error));
+    let rest = [failed.clone(), failed, reply(StopReason::Stop), Message::user("Bye")];
+    let conversation: Conversation = [Message::user("Hi"), paused].into_iter().chain(rest).collect();
+    assert_eq!(conversation.cuts(), [1, 5]);
+}
+
+#[test]
 fn a_stored_change_with_the_highest_number_ends_the_changes() {
     let conversation = with_result("one");
     let mut clear = ConversationView::of(&conversation).clear([ClearedResult::new(2, "gone")]).unwrap();
     clear.generation = u32::MAX;
     let mut view = ConversationView::fold(&conversation, [clear.clone()]);
     assert!(matches!(view.compact(3, "done"), Err(ViewError::OutOfRange { at: 3, .. })));
+    let error = view.clear([ClearedResult::new(2, "")]).unwrap_err();
+    let text = "the view cannot be changed before message 3: the last change has the highest number";
+    assert_eq!(error.to_string(), text);
     assert_eq!(view.lower_window(1_000), None);
     assert_eq!(view.changes(), [clear]);
 }
@@ -225,4 +251,16 @@ fn the_error_of_an_impossible_cut_holds_for_every_message() {
         "the view cannot be cut before message 1: cut before a message of the user or a reply, \
          neither between a call and its result nor within a continued reply"
     );
+}
+
+#[test]
+fn a_window_holds_for_its_model_and_one_without_a_model_for_all() {
+    let mut view = ConversationView::of(&with_result("one"));
+    let change = view.lower_window_of("acme/small", 8_000).unwrap();
+    assert_eq!((view.window_of("acme/small"), view.window_of("acme/large")), (Some(8_000), None));
+    assert_eq!(view.lower_window_of("acme/small", 9_000), None);
+    let mut stored = serde_json::to_value(change).unwrap();
+    assert_eq!(stored.as_object_mut().unwrap().remove("model"), Some(json!("acme/small")));
+    let old = ConversationView::fold(&with_result("one"), [serde_json::from_value(stored).unwrap()]);
+    assert_eq!(old.window_of("acme/large"), Some(8_000));
 }

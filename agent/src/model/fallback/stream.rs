@@ -11,6 +11,7 @@ use tracing::Span;
 
 use super::{Admission, Fallback, FallbackRecord, ModelAttempt};
 use crate::message::{AssistantMessage, HandOff, HandOffLosses, Message, MessageList, StopReason};
+use crate::model::limits::LOCAL_LIMIT;
 use crate::model::wrapped::{NextEvent, WrappedReply};
 use crate::model::{
     Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, RequestNotice,
@@ -162,7 +163,10 @@ impl FallbackEvents {
         if let Some(inner) = FallbackRecord::of(message) {
             record.attempts.extend(inner.attempts);
             record.switched_from = inner.switched_from.or(record.switched_from);
-            record.losses = inner.losses;
+            // A model with one candidate got messages that were handed off already, so it does not know what was lost before.
+            if record.losses.is_empty() {
+                record.losses = inner.losses;
+            }
         }
         record.write(&mut author);
         // Only one reply begins, so `author` is set only once.
@@ -187,7 +191,9 @@ impl FallbackEvents {
         if !self.fallback.kinds.contains(&error.kind()) {
             return Err(self.failed(error, own));
         }
+        // A model whose limits in this program refuse a request has waited already.
         if error.is_rate_limit()
+            && error.code() != Some(LOCAL_LIMIT)
             && !reply.is_final
             && let Some(pause) = error.retry_after().filter(|pause| *pause <= self.fallback.max_wait)
             && let Some(sleep) = self.fallback.clock.sleep(pause)

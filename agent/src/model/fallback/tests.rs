@@ -256,10 +256,16 @@ fn a_short_rate_limit_is_waited_for_once() {
     assert_eq!((reply.provider.as_str(), FallbackRecord::of(&reply).unwrap().attempts.len()), ("b", 2));
 
     let long = error(ModelErrorKind::RateLimit).with_retry_after(Duration::from_secs(6));
-    let (a, before) = (a.failing([(0, long)]), clock.now());
-    let model = Fallback::new([a, b]).with_clock(Arc::new(clock.clone()));
-    assert_eq!(read(&model).1.unwrap().provider, "b");
-    assert_eq!(clock.now(), before, "a longer pause is not waited for");
+    // The limits of this program have waited already.
+    let own =
+        error(ModelErrorKind::RateLimit).with_retry_after(Duration::from_secs(5)).with_code("local_limit");
+    let before = clock.now();
+    for refusal in [long, own] {
+        let a = a.clone().failing([(0, refusal)]);
+        let model = Fallback::new([a, b.clone()]).with_clock(Arc::new(clock.clone()));
+        assert_eq!(read(&model).1.unwrap().provider, "b");
+        assert_eq!(clock.now(), before, "neither is waited for");
+    }
 }
 
 #[test]
@@ -332,6 +338,10 @@ fn state_moves_by_a_hand_off_of_its_own_and_losses_are_counted() {
     assert_eq!(record.losses.to_string(), "1 thinking part, 2 pieces of provider state");
     let sent = a.requests.lock().unwrap()[0].0.messages.clone();
     assert!(sent[1].content().iter().all(|part| part.provider_data.is_none()));
+
+    let nested = Fallback::new([Fallback::new([a.clone()])]).or(b.clone());
+    let reply = now(nested.call(&StepCx::new(), &request)).unwrap();
+    assert_eq!(FallbackRecord::of(&reply), Some(record), "a fallback with one candidate");
 
     // Now the model that wrote the earlier reply is asked. It gets this reply unchanged, and nothing is lost.
     let a = a.failing([(0, error(ModelErrorKind::Server))]);

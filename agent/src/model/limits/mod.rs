@@ -24,7 +24,7 @@ use crate::message::AssistantMessage;
 use crate::tool::executor::Executor;
 
 /// The error code of a request that was not sent because of these limits.
-const LOCAL_LIMIT: &str = "local_limit";
+pub(super) const LOCAL_LIMIT: &str = "local_limit";
 /// Maximum number of tokens that are reserved for a reply. A lower `max_tokens` of the request is reserved instead.
 const MAX_REPLY: u64 = 4_096;
 
@@ -32,7 +32,8 @@ const MAX_REPLY: u64 = 4_096;
 ///
 /// Limits apply to one process. Requests are sent in the order in which they were made. A request counts once, also if a provider's client
 /// retries it. A failed request without usage counts its estimated input. If the provider rejects a request with a rate limit, the request
-/// counts no tokens, and no other request is sent for the time that the provider asks to wait.
+/// counts no tokens, and no other request is sent for the time that the provider asks to wait, also if the provider's client sends the
+/// rejected request again.
 ///
 /// A provider may report how much of its own limits remains, in headers of a response such as `x-ratelimit-remaining-requests` or
 /// `anthropic-ratelimit-tokens-remaining`. A reported limit applies in addition to these limits, until the provider has refilled it
@@ -84,8 +85,8 @@ impl RateLimits {
     }
 
     /// Sets the maximum number of tokens in any 60 seconds. A request first counts as its [estimated](super::ContextReport::of) input and
-    /// at most 4,096 tokens for the reply. Later, the usage of the reply replaces this sum. A request with more tokens than the limit is
-    /// sent alone.
+    /// at most 4,096 tokens for the reply. Later, the usage of the reply replaces this sum. If the reply takes longer than a minute, the
+    /// tokens that it used beyond this sum count when it ends. A request with more tokens than the limit is sent alone.
     pub fn tokens_per_minute(mut self, tokens: u64) -> Self {
         self.tokens = Some(tokens);
         self
@@ -185,13 +186,13 @@ impl<M: Model + Clone + 'static> Model for LimitedModel<M> {
         if let Some(error) = self.limiter.zero_limit() {
             return ModelStream::from_events(cx, self.model.info(), [Err(error)]);
         }
-        let (mut input, mut output) = (0, 0);
-        if self.limiter.counts_tokens() {
-            input = request.estimate_tokens(self.model.info(), &TokenEstimator).tokens;
-            output = request.max_tokens.unwrap_or(MAX_REPLY).min(MAX_REPLY);
-        }
-        let need = [1, input.saturating_add(output), input, output];
-        let place = QueuePlace::new(self.limiter.clone(), need, cx.notices.clone());
+        let (model, asked) = (self.model.clone(), request.clone());
+        let measure = move || {
+            let input = asked.estimate_tokens(model.info(), &TokenEstimator).tokens;
+            let output = asked.max_tokens.unwrap_or(MAX_REPLY).min(MAX_REPLY);
+            [1, input.saturating_add(output), input, output]
+        };
+        let place = QueuePlace::new(self.limiter.clone(), Box::new(measure), cx.notices.clone());
         let author = Arc::new(OnceLock::new());
         let events = LimitedEvents {
             limiter: self.limiter.clone(),
@@ -206,7 +207,6 @@ impl<M: Model + Clone + 'static> Model for LimitedModel<M> {
                     model.stream(&cx, &request)
                 })
             },
-            input,
             author: author.clone(),
         };
         ModelStream::new(cx, self.model.info(), events).with_author(author).with_argument_events(request)
@@ -227,8 +227,6 @@ struct LimitedEvents {
     limiter: Arc<Limiter>,
     phase: LimitedPhase,
     start: Box<dyn Fn(&Permit) -> ModelStream + Send>,
-    /// The estimated input, in tokens.
-    input: u64,
     author: Arc<OnceLock<AssistantMessage>>,
 }
 
@@ -254,7 +252,7 @@ impl LimitedEvents {
                 error.retry_after().into_iter().for_each(|pause| self.limiter.close_for(pause));
             }
             _ if used > 0 => permit.settle(used),
-            Some(_) => permit.settle(self.input),
+            Some(_) => permit.settle(permit.input),
             None => {}
         }
     }

@@ -15,6 +15,8 @@ pub(super) type Need = [u64; 4];
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProviderQuota {
     pub(crate) left: [Option<QuotaLeft>; 4],
+    /// The time for which the provider asks to send no request.
+    pub(crate) pause: Option<Duration>,
 }
 
 /// The remaining amount of one limit, and the time until the limit is completely refilled.
@@ -49,6 +51,8 @@ impl fmt::Debug for QuotaListener {
 pub(super) struct ReportedQuota {
     reports: [Option<QuotaReport>; 4],
     unreported: BTreeMap<u64, Need>,
+    /// The end of the longest pause that the provider has asked for.
+    paused_until: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +71,7 @@ impl ReportedQuota {
 
     /// Returns the time from which a request with this need is admitted, or zero if no report delays it.
     pub(super) fn ready_at(&mut self, now: Duration, need: Need) -> Duration {
-        let mut ready = Duration::ZERO;
+        let mut ready = if self.paused_until > now { self.paused_until } else { Duration::ZERO };
         for (slot, need) in self.reports.iter_mut().zip(need) {
             if let Some(report) = slot {
                 if report.full_at() <= now {
@@ -98,6 +102,8 @@ impl ReportedQuota {
     /// them. A late response to an earlier request cannot raise the quota.
     pub(super) fn record(&mut self, now: Duration, request: u64, quota: ProviderQuota) {
         self.unreported.remove(&request);
+        let pause = quota.pause.unwrap_or_default();
+        self.paused_until = self.paused_until.max(now.saturating_add(pause));
         for (kind, (slot, quota)) in self.reports.iter_mut().zip(quota.left).enumerate() {
             let Some(quota) = quota else { continue };
             let taken = self

@@ -362,6 +362,15 @@ fn tokens_that_are_left_count_without_a_limit_of_ones_own() {
 }
 
 #[test]
+fn a_report_counts_for_requests_that_were_made_before_it() {
+    let limits = RateLimits::new().concurrency(4).clock(Arc::new(TestClock::default()));
+    let model = ReportingModel::new([left(1, 0, 112, 30)]).limited(limits);
+    let [mut first, mut second] = [0; 2].map(|_| model.call(&StepCx::new(), &request()));
+    assert!(poll(&mut first).unwrap().is_ok());
+    assert!(poll(&mut second).is_none(), "it needs 113 tokens");
+}
+
+#[test]
 fn requests_under_way_are_subtracted_from_a_report() {
     let mut quota = quota::ReportedQuota::default();
     let (now, need) = (Duration::ZERO, [1, 10, 5, 5]);

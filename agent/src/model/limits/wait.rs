@@ -133,7 +133,10 @@ impl LimiterState {
 /// A request that waits until the limits admit it. If this value is dropped, the request leaves the queue.
 pub(super) struct QueuePlace {
     limiter: Arc<Limiter>,
-    need: Need,
+    /// Estimates the need of the request.
+    measure: Box<dyn Fn() -> Need + Send>,
+    /// The estimate. `None` while no limit counts tokens.
+    need: Option<Need>,
     id: Option<u64>,
     began: Option<Duration>,
     sleep: Option<(Duration, BoxFuture<'static, ()>)>,
@@ -143,8 +146,12 @@ pub(super) struct QueuePlace {
 }
 
 impl QueuePlace {
-    pub(super) fn new(limiter: Arc<Limiter>, need: Need, notices: RequestNotices) -> Self {
-        Self { limiter, need, id: None, began: None, sleep: None, awaited: None, notices }
+    pub(super) fn new(
+        limiter: Arc<Limiter>,
+        measure: Box<dyn Fn() -> Need + Send>,
+        notices: RequestNotices,
+    ) -> Self {
+        Self { limiter, measure, need: None, id: None, began: None, sleep: None, awaited: None, notices }
     }
 }
 
@@ -155,6 +162,11 @@ impl Future for QueuePlace {
         let this = &mut *self;
         loop {
             let now = this.limiter.limits.clock.now();
+            // The provider may report a limit of tokens while the request waits.
+            if this.need.is_none() && this.limiter.counts_tokens() {
+                this.need = Some((this.measure)());
+            }
+            let need = this.need.unwrap_or([1, 0, 0, 0]);
             let began = *this.began.get_or_insert(now);
             let deadline = began.saturating_add(this.limiter.limits.max_wait);
             let mut state = this.limiter.state();
@@ -166,7 +178,7 @@ impl Future for QueuePlace {
             });
             let mut wake_at = deadline;
             if state.queue.front().is_some_and(|first| first.id == id) {
-                match state.admit(now, &this.limiter.limits, (id, this.need)) {
+                match state.admit(now, &this.limiter.limits, (id, need)) {
                     Ok(slot) => {
                         state.leave(id);
                         this.id = None;
@@ -179,8 +191,8 @@ impl Future for QueuePlace {
                                 limit: limit.to_owned(),
                             });
                         }
-                        let (limiter, [_, taken, ..]) = (this.limiter.clone(), this.need);
-                        return Poll::Ready(Ok(Permit { limiter, id, slot, taken }));
+                        let (limiter, [_, taken, input, _]) = (this.limiter.clone(), need);
+                        return Poll::Ready(Ok(Permit { limiter, id, slot, taken, input }));
                     }
                     Err(ready) => {
                         wake_at = ready.unwrap_or(deadline);
@@ -242,13 +254,16 @@ pub(super) struct Permit {
     id: u64,
     slot: u64,
     taken: u64,
+    /// The estimated input, in tokens.
+    pub(super) input: u64,
 }
 
 impl Permit {
     pub(super) fn settle(&mut self, tokens: u64) {
+        let now = self.limiter.limits.clock.now();
         let mut state = self.limiter.state();
         if let Some(window) = &mut state.tokens {
-            window.correct(self.slot, self.taken, tokens);
+            window.correct(now, self.slot, self.taken, tokens);
         }
         self.taken = tokens;
         state.wake_first();

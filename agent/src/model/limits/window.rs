@@ -52,9 +52,14 @@ impl MinuteWindow {
         }
     }
 
-    /// Replaces an estimated amount of a time slot by the real amount, unless the slot has expired.
-    pub(super) fn correct(&mut self, slot: u64, from: u64, to: u64) {
-        let Some((_, amount)) = self.slots.iter_mut().find(|(known, _)| *known == slot) else { return };
+    /// Replaces an estimated amount of a time slot by the real amount. If the slot has expired, the surplus of the real amount counts now,
+    /// because no slot has counted it.
+    pub(super) fn correct(&mut self, now: Duration, slot: u64, from: u64, to: u64) {
+        self.expire(now);
+        let Some((_, amount)) = self.slots.iter_mut().find(|(known, _)| *known == slot) else {
+            self.add(now, to.saturating_sub(from));
+            return;
+        };
         *amount = amount.saturating_sub(from).saturating_add(to);
         self.sum = self.slots.iter().map(|(_, amount)| *amount).fold(0, u64::saturating_add);
     }
@@ -92,7 +97,7 @@ mod tests {
             assert!(window.ready_at(now, amount) <= now);
             let slot = window.add(now, amount);
             let real = amount * (random >> 40 & 3) / 3;
-            window.correct(slot, amount, real);
+            window.correct(now, slot, amount, real);
             log.push((now, real));
             let minute =
                 log.iter().rev().take_while(|(at, _)| now.saturating_sub(*at) < Duration::from_secs(60));
@@ -103,6 +108,15 @@ mod tests {
             now < Duration::from_secs(60 * 3_000 * 128 / 1_000 * 2),
             "it admits what the limit allows: {now:?}"
         );
+    }
+
+    #[test]
+    fn what_a_long_reply_used_beyond_its_estimate_counts_when_it_ends() {
+        let mut window = MinuteWindow::new(100);
+        let (slot, end) = (window.add(Duration::ZERO, 10), Duration::from_secs(90));
+        window.correct(end, slot, 10, 95);
+        assert!(window.ready_at(end, 15) <= end);
+        assert_eq!(window.ready_at(end, 16), Duration::from_millis(150_100));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::SizeCounter;
-use crate::message::{AssistantMessage, Content, ConversationView, Message};
+use crate::message::{AssistantMessage, Content, ConversationView, Message, ViewChange};
 use crate::model::ModelInfo;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,9 +63,10 @@ struct TokenIncrement {
 }
 
 /// Estimates the tokens of a request with these messages. `frame` counts the other tokens, such as those of the tools. If the newest
-/// anchor did not record this count, the count is assumed to be unchanged.
+/// anchor did not record this count, the count is assumed to be unchanged. `changes` are those of the view, if the messages have one.
 pub(super) fn estimate(
     messages: &[Arc<Message>],
+    changes: &[ViewChange],
     info: &ModelInfo,
     size: SizeCounter<'_>,
     frame: impl FnOnce() -> u64,
@@ -75,7 +76,7 @@ pub(super) fn estimate(
         let tokens = frame().saturating_add(size.messages(messages));
         return TokenEstimate { tokens, error: share(tokens, ERROR_WITHOUT_ANCHOR), is_anchored: false };
     };
-    let (factor, error) = correction(messages, &anchors, size);
+    let (factor, error) = correction(messages, changes, &anchors, size);
     let after = size.messages(messages.get(newest.at + 1..).unwrap_or_default());
     let tokens = newest.with_frame(newest.known.saturating_add(scale(after, factor)), frame);
     TokenEstimate { tokens, error: share(tokens, error), is_anchored: true }
@@ -95,9 +96,9 @@ pub(super) fn estimate_view(
         |anchor: &&TokenAnchor| view.changes().last().is_some_and(|change| change.made_at > anchor.at);
     let Some(newest) = anchors.last().filter(is_changed) else {
         let sent = if anchors.is_empty() { view.messages() } else { messages };
-        return estimate(sent, info, size, frame);
+        return estimate(sent, view.changes(), info, size, frame);
     };
-    let (factor, error) = correction(messages, &anchors, size);
+    let (factor, error) = correction(messages, view.changes(), &anchors, size);
     let reply = messages.get(newest.at).map_or(0, |reply| size.message(reply));
     let before = size.messages(&view.before_reply(newest.at)).saturating_add(reply);
     let now = size.messages(view.messages());
@@ -135,14 +136,21 @@ fn dropped(reply: &AssistantMessage) -> u64 {
     if has_thinking { 0 } else { reply.usage.reasoning }
 }
 
-/// Returns the factor that corrects estimates in this conversation, and the error of corrected estimates in percent.
+/// Returns the factor that corrects estimates in this conversation, and the error of corrected estimates in percent. `changes` are those
+/// of the view.
 pub(super) fn correction(
     messages: &[Arc<Message>],
+    changes: &[ViewChange],
     anchors: &[TokenAnchor],
     size: SizeCounter<'_>,
 ) -> (u64, u64) {
     let increments = anchors.windows(2).filter_map(|pair| {
         let [before, after] = pair else { return None };
+        // Skips a pair of replies if the view changed between them: the conversation grew by other messages than the request.
+        let is_between = |change: &ViewChange| before.at < change.made_at && change.made_at <= after.at;
+        if changes.iter().any(is_between) {
+            return None;
+        }
         let raw = size.messages(messages.get(before.at + 1..after.at)?);
         let (less, more) = before.frame.zip(after.frame).unwrap_or_default();
         // Skips a pair of replies if the tokens decreased between them.

@@ -125,10 +125,23 @@ fn pages(bytes: &[u8]) -> u64 {
 
 pub(super) fn audio(media: &Media) -> u64 {
     let MediaSource::Data(bytes) = &media.source else { return AUDIO_SECOND * 60 };
-    let rate = bytes.get(28..32).and_then(|rate| rate.try_into().ok()).map(u32::from_le_bytes);
-    match rate.filter(|rate| *rate > 0 && bytes.starts_with(b"RIFF")) {
+    match byte_rate(bytes).filter(|rate| *rate > 0) {
         Some(rate) => (bytes.len() as u64).div_ceil(rate.into()).saturating_mul(AUDIO_SECOND),
         None => (bytes.len() as u64).div_ceil(1_000),
+    }
+}
+
+/// Returns the number of bytes per second of a WAV file, from its format chunk. Other chunks may come before this chunk.
+fn byte_rate(bytes: &[u8]) -> Option<u32> {
+    let mut chunks = bytes.strip_prefix(b"RIFF")?.get(8..)?;
+    loop {
+        let number = |at: usize| Some(u32::from_le_bytes(chunks.get(at..at + 4)?.try_into().ok()?));
+        if chunks.starts_with(b"fmt ") {
+            return number(16);
+        }
+        let size = usize::try_from(number(4)?).ok()?;
+        // A byte of padding follows a chunk of odd length.
+        chunks = chunks.get(8..)?.get(size..)?.get(size % 2..)?;
     }
 }
 
@@ -173,11 +186,15 @@ mod tests {
         let packed = Media::data([b"%PDF-1.7 \xff".as_slice(), &[0; 8000]].concat(), "application/pdf");
         assert_eq!(document(&packed, &TokenEstimator), 2_003);
         assert_eq!(document(&Media::data(b"four", "text/plain"), &TokenEstimator), 1);
-        let mut wav = b"RIFF".to_vec();
-        wav.resize(28, 0);
-        wav.extend(16_000_u32.to_le_bytes());
-        wav.resize(32_000, 0);
-        assert_eq!(audio(&Media::data(wav, "audio/wav")), 64);
+        for before in [&b""[..], b"JUNK\x03\0\0\0abc\0"] {
+            let mut wav =
+                [&b"RIFF\0\0\0\0WAVE"[..], before, b"fmt \x10\0\0\0\x01\0\x01\0\x80\x3e\0\0"].concat();
+            wav.extend(16_000_u32.to_le_bytes());
+            wav.resize(32_000, 0);
+            assert_eq!(audio(&Media::data(wav, "audio/wav")), 64, "{before:?}");
+        }
+        let endless = b"RIFF\0\0\0\0WAVEJUNK\xff\xff\xff\xffabc";
+        assert_eq!(audio(&Media::data(endless, "audio/wav")), 1, "no format");
         assert_eq!(audio(&Media::data(vec![1; 2_000], "audio/mpeg")), 2);
     }
 }

@@ -147,7 +147,7 @@ impl ModelRequest {
     /// counted.
     pub(crate) fn estimate_tokens(&self, info: &ModelInfo, counter: &dyn TokenCounter) -> TokenEstimate {
         let size = SizeCounter { counter, api: &info.api };
-        anchor::estimate(&self.messages, info, size, || size.frame(self, &self.tools))
+        anchor::estimate(&self.messages, &[], info, size, || size.frame(self, &self.tools))
     }
 
     /// Estimates like [`estimate_tokens`](Self::estimate_tokens), for the messages of this view.

@@ -301,7 +301,7 @@ impl ContextReport {
         let TokenEstimate { tokens: used, error, is_anchored } = estimate;
 
         let factor = if is_anchored {
-            anchor::correction(&request.messages, &anchor::anchors(&request.messages, info), size).0
+            anchor::correction(&request.messages, &[], &anchor::anchors(&request.messages, info), size).0
         } else {
             ONE
         };

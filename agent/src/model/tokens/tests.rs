@@ -110,6 +110,18 @@ fn a_change_of_the_view_lowers_the_estimate_by_what_it_replaced() {
     assert_eq!(tokens(&view), 1_131 + 100);
 }
 
+#[test]
+fn replies_before_and_after_a_change_of_the_view_do_not_correct_the_factor() {
+    let mut conversation: crate::message::Conversation =
+        [user(5_000), reply("abcd", Usage::new(6_000, 1)), user(196)].into_iter().collect();
+    conversation.compact(2, "abcd").unwrap();
+    // The request grew by 200 tokens, and the summary made it shorter.
+    conversation.extend([reply("abcd", Usage::new(6_101, 1)), user(96)]);
+    let view = ConversationView::of(&conversation);
+    let tokens = ModelRequest::default().estimate_view(&view, &info(), &TokenEstimator).tokens;
+    assert_eq!(tokens, 6_102 + 100);
+}
+
 fn tool(name: &str) -> ToolDefinition {
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
     let plan = crate::args::Plan::compile(name, &schema, crate::args::PlanOptions::default()).unwrap();

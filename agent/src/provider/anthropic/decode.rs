@@ -471,32 +471,43 @@ fn stop_reason(word: Option<&str>) -> StopReason {
 }
 
 /// Converts token counts. Anthropic counts cached input separately; in the result, `input` includes cached input. A reply may take several
-/// requests at the provider, for example because of a compaction. `iterations` then lists the counts of each request, and the result is
-/// their sum.
+/// requests at the provider, for example because of a compaction or for its own tools. The result is then the sum of all [`requests`].
 fn usage(raw: &JsonObject) -> Usage {
-    let last = counts(raw);
-    let mut usage = last.clone();
-    let iterations = raw.get("iterations").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    if iterations.len() > 1 {
-        let requests = iterations.iter().filter_map(Value::as_object).map(counts);
-        let sum = requests.fold(Usage::default(), |sum, one| sum + one);
-        if sum.total > usage.total {
-            usage = Usage { reasoning: usage.reasoning.max(sum.reasoning), ..sum };
-            usage.set_last_request(&last);
-        }
-    }
     let raw = Value::Object(raw.clone());
+    let mut usage = counts(&raw);
+    let requests = requests(&raw);
+    let sum = requests.iter().sum::<Usage>();
+    if requests.len() > 1 && sum.total >= usage.total {
+        let last = requests.iter().rfind(|request| has_conversation(request)).unwrap_or(&usage).clone();
+        usage = Usage { reasoning: usage.reasoning.max(sum.reasoning), ..sum };
+        usage.set_last_request(&last);
+    }
     usage.cost = cost(&raw);
     usage.raw = Some(Box::new(raw));
     usage
 }
 
-fn counts(raw: &JsonObject) -> Usage {
+/// Returns the tokens of each request behind a reply, if Anthropic lists them in `iterations`.
+///
+/// Source: Anthropic's [reference](https://platform.claude.com/docs/en/api/beta/messages) (`BetaIterationsUsage`): the counts of the reply
+/// are the sum of its requests, but without those of compactions and advisors.
+pub(in crate::provider) fn requests(raw: &Value) -> Vec<Usage> {
+    let list = raw.get("iterations").and_then(Value::as_array).into_iter().flatten();
+    let request = |raw: &Value| Usage { raw: Some(Box::new(raw.clone())), ..counts(raw) };
+    list.filter(|raw| raw.is_object()).map(request).collect()
+}
+
+/// Returns whether a request had the conversation as its input: a compaction or an advisor has another one.
+fn has_conversation(request: &Usage) -> bool {
+    let kind = request.raw.as_ref().and_then(|raw| some_text(raw, "type"));
+    !matches!(kind, Some("compaction" | "advisor_message"))
+}
+
+fn counts(raw: &Value) -> Usage {
     let count = |key: &str| raw.get(key).and_then(count).unwrap_or_default();
     let (cache_read, cache_write) = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
     let input = count("input_tokens").saturating_add(cache_read).saturating_add(cache_write);
-    let details = raw.get("output_tokens_details");
-    let reasoning = details.and_then(|details| count_at(details, &["thinking_tokens"]));
+    let reasoning = count_at(raw, &["output_tokens_details", "thinking_tokens"]);
     let mut usage = Usage::new(input, count("output_tokens"));
     (usage.cache_read, usage.cache_write) = (cache_read, cache_write);
     usage.reasoning = reasoning.unwrap_or_default();

@@ -142,7 +142,7 @@ impl Encoder<'_> {
         }
         self.sampling(&settings, &mut body);
         body.set("stream", true.into());
-        body.add_options(request.provider_options.get(&self.model.provider));
+        body.add_options(request.provider_options.get(&self.model.provider))?;
         Ok((body, betas))
     }
 
@@ -195,31 +195,39 @@ impl Encoder<'_> {
 
     fn thinking(&self) -> Result<ThinkingSettings, ModelError> {
         let (name, request) = (self.model.model.as_str(), self.request);
-        let max_tokens = request.max_tokens.unwrap_or(MAX_TOKENS);
-        let plain = ThinkingSettings { thinking: None, effort: None, max_tokens };
-        let Some(level) = request.thinking else { return Ok(plain) };
-        let style = models::thinking_style(name);
-        if style == ThinkingStyle::None {
-            return Ok(plain);
-        }
-        if level == Thinking::None {
-            let off = models::without_thinking(name).map(|kind| json!({"type": kind}));
-            let effort = off.is_none().then(|| models::effort(name, level));
-            return Ok(ThinkingSettings { thinking: off, effort, ..plain });
-        }
-        let wanted = models::budget(level).max(MIN_BUDGET);
         // Thinking counts towards the token limit, so the default limit leaves room for the thinking and the rest of the reply.
-        let max_tokens = request.max_tokens.unwrap_or(wanted + MAX_TOKENS);
-        if style == ThinkingStyle::Adaptive {
-            let thinking = Some(json!({"type": "adaptive"}));
-            return Ok(ThinkingSettings { thinking, effort: Some(models::effort(name, level)), max_tokens });
-        }
-        if self.is_forced() {
+        let plain = |thinking: u64| ThinkingSettings {
+            thinking: None,
+            effort: None,
+            max_tokens: request.max_tokens.unwrap_or(MAX_TOKENS + thinking),
+        };
+        let style = models::thinking_style(name);
+        let Some(level) = request.thinking.filter(|_| style != ThinkingStyle::None) else {
+            let thinks = models::thinks_by_default(name);
+            return Ok(plain(if thinks { models::budget(Thinking::High) } else { 0 }));
+        };
+        let is_excluded = self.is_forced() && models::can_be_forced(name);
+        if is_excluded && level != Thinking::None {
             tracing::warn!(
                 model = name,
                 "a forced choice of tools and thinking exclude each other: thinking left out"
             );
-            return Ok(plain);
+        }
+        if level == Thinking::None || (is_excluded && style == ThinkingStyle::Adaptive) {
+            let off = models::without_thinking(name);
+            let effort = off.is_none().then(|| models::effort(name, Thinking::None));
+            let least = if off == Some("disabled") { 0 } else { MIN_BUDGET };
+            let thinking = off.map(|kind| json!({"type": kind}));
+            return Ok(ThinkingSettings { thinking, effort, ..plain(least) });
+        }
+        if is_excluded {
+            return Ok(plain(0));
+        }
+        let wanted = models::budget(level).max(MIN_BUDGET);
+        let max_tokens = plain(wanted).max_tokens;
+        if style == ThinkingStyle::Adaptive {
+            let thinking = Some(json!({"type": "adaptive"}));
+            return Ok(ThinkingSettings { thinking, effort: Some(models::effort(name, level)), max_tokens });
         }
         let budget = if wanted < max_tokens { wanted } else { max_tokens.saturating_sub(1) };
         if budget < MIN_BUDGET || (budget < wanted && matches!(level, Thinking::Budget(_))) {
@@ -238,6 +246,13 @@ impl Encoder<'_> {
 
     fn tool_choice(&self) -> Value {
         let mut choice = match &self.request.tool_choice {
+            ToolChoice::Required | ToolChoice::Tool(_) if !models::can_be_forced(&self.model.model) => {
+                tracing::warn!(
+                    model = self.model.model,
+                    "the model refuses a forced choice of tools: it chooses itself"
+                );
+                json!({"type": "auto"})
+            }
             ToolChoice::Auto => json!({"type": "auto"}),
             ToolChoice::None => return json!({"type": "none"}),
             ToolChoice::Required => json!({"type": "any"}),

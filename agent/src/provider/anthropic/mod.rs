@@ -21,9 +21,11 @@ mod parse;
 use super::failure;
 use super::protocol::{Decoder, HttpRequest, HttpResponse, Protocol};
 use crate::message::AssistantMessage;
-use crate::model::{Capabilities, ManagedResult, ModelError, ModelInfo, ModelRequest};
+use crate::model::{Capabilities, ManagedResult, ModelError, ModelInfo, ModelRequest, ToolChoice};
 use crate::schema::Dialect;
 use std::borrow::Cow;
+
+pub(super) use decode::requests;
 
 #[cfg(test)]
 mod tests;
@@ -64,6 +66,9 @@ mod tests;
 ///
 /// `temperature` and `top_p` are left out, with a warning, where Anthropic refuses them: together with thinking, from version `2026-10-21`
 /// on, and with models from 4.7. With models 4.5 and 4.6, `top_p` is left out if both are set.
+///
+/// A forced choice of tools turns thinking off, with a warning. Models that always think, and Sonnet from 5.5, refuse a forced choice: they
+/// choose by themselves, also with a warning.
 ///
 /// Texts of only whitespace are left out, because Anthropic refuses them, unless they have provider data. Messages that become empty are
 /// left out, too. A conversation that becomes empty is an error. Whitespace at the end of an assistant message that the model continues is
@@ -142,7 +147,12 @@ impl Protocol for AnthropicMessages {
         model: &ModelInfo,
         request: &ModelRequest,
     ) -> Result<Option<(HttpRequest, &'static str)>, ModelError> {
-        let request = ModelRequest { managed_tools: Vec::new(), ..request.clone() };
+        let mut request = ModelRequest { managed_tools: Vec::new(), ..request.clone() };
+        if let ToolChoice::Tool(name) = &request.tool_choice
+            && !request.tools.iter().any(|tool| tool.name() == name)
+        {
+            request.tool_choice = ToolChoice::Required;
+        }
         let http = self.encode(model, &request)?;
         Ok(Some((http.about_input("/v1/messages/count_tokens", COUNTED), "/input_tokens")))
     }

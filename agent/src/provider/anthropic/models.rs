@@ -25,7 +25,7 @@ pub(super) fn thinking_style(model: &str) -> ThinkingStyle {
 ///
 /// Source: Anthropic's page on [structured outputs](https://platform.claude.com/docs/en/build-with-claude/structured-outputs).
 pub(super) fn has_structured_output(model: &str) -> bool {
-    version(model).is_none_or(|version| version >= (4, 5)) || model.contains("opus-4-1")
+    version(model).is_none_or(|version| version >= (4, 5) || version == (4, 1))
 }
 
 /// Returns the `type` of `thinking` with which a model thinks least, or `None` if the model always thinks.
@@ -40,6 +40,22 @@ pub(super) fn without_thinking(model: &str) -> Option<&'static str> {
         () if is_new && model.contains("sonnet") => Some("between_tools"),
         () => Some("disabled"),
     }
+}
+
+/// Returns whether a model accepts a forced choice of tools. The models that think at least between their calls refuse it.
+///
+/// Source: the pages of [`without_thinking`], and the error `tool_choice forces tool use is not compatible with this model` of Fable 5.
+/// According to Anthropic's page on [thinking](https://platform.claude.com/docs/en/build-with-claude/thinking), Opus 5 and older models
+/// accept it with adaptive thinking, but Opus 4.6 to 4.8 have been seen to refuse it, or to reply without a call.
+pub(super) fn can_be_forced(model: &str) -> bool {
+    without_thinking(model) == Some("disabled")
+}
+
+/// Returns whether a model is known to think if the request does not say whether it should.
+///
+/// Source: Anthropic's pages on what is new in Opus 5 and Sonnet 5.
+pub(super) fn thinks_by_default(model: &str) -> bool {
+    version(model).is_some_and(|version| version >= (5, 0)) || !can_be_forced(model)
 }
 
 pub(super) fn has_server_tools(model: &str) -> bool {
@@ -131,6 +147,9 @@ mod tests {
         ] {
             assert_eq!(without_thinking(model), expected, "{model}");
         }
+        assert!(
+            has_structured_output("anthropic/claude-opus-4.1") && !has_structured_output("claude-opus-4")
+        );
     }
 
     #[test]

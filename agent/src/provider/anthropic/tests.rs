@@ -342,6 +342,20 @@ fn thinking_is_sent_in_the_words_of_each_model() {
     let forced = limited.with_max_tokens(9000).with_tool_choice(ToolChoice::Required).with_temperature(0.1);
     let forced = body(&api(), "claude-sonnet-4-5", &forced);
     assert!(forced.get("thinking").is_none() && forced["temperature"] == 0.1);
+    let forced = ModelRequest::default().with_tools([tool("add")]).with_thinking(Thinking::High);
+    let forced = forced.with_tool_choice(ToolChoice::Required);
+    for (model, thinking, choice) in [
+        ("claude-opus-4-6", "disabled", "any"),
+        ("claude-opus-5-5", "adaptive", "auto"),
+        ("claude-sonnet-5-5", "adaptive", "auto"),
+    ] {
+        let sent = body(&api(), model, &forced);
+        assert_eq!([&sent["thinking"]["type"], &sent["tool_choice"]["type"]], [thinking, choice], "{model}");
+    }
+    // The default limit is the length without thinking, also where the model thinks without being asked.
+    assert_eq!(ask("claude-opus-5", Thinking::None)["max_tokens"], 4096);
+    assert_eq!(ask("claude-opus-5-5", Thinking::None)["max_tokens"], 5120);
+    assert_eq!(body(&api(), "claude-opus-5-5", &ModelRequest::default())["max_tokens"], 20_096);
     let thinks = ModelRequest::default().with_thinking(Thinking::Low).with_temperature(0.1);
     assert!(body(&api(), "claude-sonnet-4-5", &thinks).get("temperature").is_none());
 }
@@ -539,6 +553,11 @@ fn a_reply_of_several_requests_counts_all_of_them_and_knows_the_last_one() {
     let usage = reply(&api(), &body(compacted)).usage;
     assert_eq!((usage.input, usage.output, usage.cache_read, usage.total), (61_067, 1_912, 82, 62_979));
     assert_eq!(usage.last_request(), (682, 1_320));
+    let searched =
+        json!([one("message", 200, 40, 320), one("advisor_message", 9, 0, 1), one("message", 400, 42, 1000)]);
+    assert_eq!(reply(&api(), &body(searched)).usage.last_request(), (442, 1_000));
+    let searched = json!([one("message", 200, 40, 320), one("message", 400, 42, 1000)]);
+    assert_eq!(reply(&api(), &body(searched)).usage.last_request(), (442, 1_000));
     // The usage of the last request is stored with the reply. A sum of usages has no last request.
     let stored: Usage = serde_json::from_value(json!(usage)).unwrap();
     assert_eq!(stored, usage);

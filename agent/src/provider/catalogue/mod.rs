@@ -4,8 +4,10 @@ mod entry;
 
 pub use entry::ProviderEntry;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
+use super::build_error::{missing_feature, provider_of};
 use super::facts::{self, ModelFacts};
 use super::http::{ApiKey, HttpModel, HttpModelBuilder, HttpOptions};
 use super::{BuildModelError, Protocol};
@@ -41,12 +43,15 @@ use crate::args::did_you_mean;
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     providers: Vec<ProviderEntry>,
+    /// The keys that were set by the name of their provider, which may be added or replaced later.
+    keys: BTreeMap<String, ApiKey>,
     models: Vec<HttpModelBuilder>,
     pub(super) options: HttpOptions,
 }
 
 static BUILT_IN: LazyLock<Catalogue> = LazyLock::new(|| Catalogue {
     providers: entry::built_in(),
+    keys: BTreeMap::new(),
     models: Vec::new(),
     options: HttpOptions::default(),
 });
@@ -55,7 +60,7 @@ impl Default for Catalogue {
     fn default() -> Self {
         // `BUILT_IN.options` is not reused, because its connections would outlive the runtime that opened them.
         let (providers, options) = (BUILT_IN.providers.clone(), HttpOptions::default());
-        Self { providers, models: Vec::new(), options }
+        Self { providers, keys: BTreeMap::new(), models: Vec::new(), options }
     }
 }
 
@@ -77,8 +82,10 @@ impl Catalogue {
         Self { providers: Vec::new(), ..Self::default() }
     }
 
-    /// Adds a provider, or replaces the provider with the same name.
-    pub fn with_provider(mut self, provider: ProviderEntry) -> Self {
+    /// Adds a provider, or replaces the provider with the same name. A key that was set [for its name](Self::with_key) is its key, unless
+    /// it has one of its own.
+    pub fn with_provider(mut self, mut provider: ProviderEntry) -> Self {
+        provider.key = provider.key.or_else(|| self.keys.get(&provider.name).cloned());
         match self.providers.iter_mut().find(|known| known.name == provider.name) {
             Some(known) => *known = provider,
             None => self.providers.push(provider),
@@ -159,11 +166,13 @@ impl Catalogue {
         self
     }
 
-    /// Sets the key of a provider. The key of an unknown provider is ignored, because creating a model of that provider fails anyway.
+    /// Sets the key of a provider, which may also be added later.
     pub fn with_key(mut self, provider: &str, key: impl Into<ApiKey>) -> Self {
+        let key = key.into();
         if let Some(entry) = self.providers.iter_mut().find(|known| known.name == provider) {
-            entry.key = Some(key.into());
+            entry.key = Some(key.clone());
         }
+        self.keys.insert(provider.to_owned(), key);
         self
     }
 
@@ -243,15 +252,16 @@ impl Catalogue {
         let Some(provider) = self.providers.iter().find(|provider| provider.name == provider_name) else {
             let mut near = did_you_mean(provider_name, names.iter().copied());
             // For a name without a provider, such as `gpt-5`, the suggestion is `openai/gpt-5`.
-            let by_model =
-                facts::provider_of(provider_name).filter(|name| names.contains(name) && model.is_none());
+            let is_usable = |name: &&str| names.contains(name) || missing_feature(name).is_some();
+            let by_model = provider_of(provider_name).filter(|name| model.is_none() && is_usable(name));
             let suggestion = by_model
                 .map(|provider| format!("{provider}/{provider_name}"))
                 .or_else(|| (!near.is_empty()).then(|| near.remove(0).to_owned()));
             return Err(BuildModelError::no_provider(provider_name, &names, suggestion.as_deref()));
         };
-        let model = model.map(str::to_owned).or_else(|| provider.default_model());
-        let Some(model) = model.filter(|model| !model.trim().is_empty()) else {
+        let has_content = |model: &String| !model.trim().is_empty();
+        let model = model.map(str::to_owned).filter(has_content);
+        let Some(model) = model.or_else(|| provider.default_model()).filter(has_content) else {
             let variable = format!("{}_DEFAULT_MODEL", provider.prefix());
             return Err(BuildModelError::no_model(name, &variable, &names));
         };
@@ -324,6 +334,12 @@ mod tests {
         }
         #[cfg(feature = "anthropic")]
         assert!(said("claude-opus-4-5").contains("did you mean `anthropic/claude-opus-4-5`?"));
+        #[cfg(not(feature = "anthropic"))]
+        assert_eq!(
+            said("claude-opus-4-5"),
+            "there is no provider `claude-opus-4-5`: switch on the feature `anthropic` of `agent` (did you mean \
+             `anthropic/claude-opus-4-5`?)"
+        );
         assert!(Catalogue::empty().find("x/y").unwrap_err().to_string().contains("no provider `x`"));
     }
 
@@ -362,7 +378,11 @@ mod tests {
         let model = catalogue.model("groq").unwrap();
         assert_eq!((model.info().api.as_str(), model.info().model.as_str()), ("openai-responses", "small"));
         assert_eq!(catalogue.facts("groq/small").unwrap().context_window, Some(7));
+        assert_eq!(catalogue.model("groq/").unwrap().info().model, "small");
         assert_eq!(catalogue.providers().filter(|provider| provider.name() == "groq").count(), 1);
+        let late =
+            ProviderEntry::new("late", OpenAiResponses::default()).with_key_variable("NO_SUCH_VARIABLE");
+        assert!(Catalogue::default().with_key("late", "k").with_provider(late).model("late/m").is_ok());
         let error = Catalogue::default().with_provider(
             ProviderEntry::new("a", OpenAiResponses::default()).with_key_variable("NO_SUCH_VARIABLE"),
         );

@@ -1,5 +1,7 @@
 //! Decodes responses of Gemini: streams, JSON bodies, and lists of chunks.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -189,8 +191,15 @@ impl GeminiDecoder {
     }
 
     fn part(&mut self, part: &Value, args: Option<String>, out: &mut Vec<ModelEvent>) {
-        // Some servers send empty parts (`null`, `{}` or `{"text": null}`), which are skipped.
-        if part.is_null() || part.as_object().is_some_and(|fields| fields.values().all(Value::is_null)) {
+        // Some servers send fields that are null, and empty parts (`null`, `{}` or `{"text": null}`), which are skipped.
+        let mut given = Cow::Borrowed(part);
+        if part.as_object().is_some_and(|fields| fields.values().any(Value::is_null))
+            && let Value::Object(fields) = given.to_mut()
+        {
+            fields.retain(|_, value| !value.is_null());
+        }
+        let part = &*given;
+        if part.is_null() || part.as_object().is_some_and(JsonObject::is_empty) {
             return;
         }
         if let Some(call) = part.get("functionCall") {
@@ -202,9 +211,8 @@ impl GeminiDecoder {
             }
         }
         self.end_call(out);
-        let is_state =
-            |(key, value): (&String, &Value)| key != "text" && key != "thought" && !value.is_null();
-        let is_bare = part.as_object().is_some_and(|fields| !fields.iter().any(is_state));
+        let is_state = |key: &String| key != "text" && key != "thought";
+        let is_bare = part.as_object().is_some_and(|fields| !fields.keys().any(is_state));
         match text(part, "text") {
             // A text with further fields, such as a signature, is a part of its own, because a signature covers exactly the text of its
             // part.
@@ -319,7 +327,9 @@ impl Decoder for GeminiDecoder {
             return Err(failure::event_error(&chunk, errors::read_report));
         }
         if let Value::Array(chunks) = &chunk {
-            return chunks.iter().try_for_each(|chunk| self.chunk(chunk, &chunk.to_string(), out));
+            let texts: Vec<&RawValue> = serde_json::from_str(event.data).unwrap_or_default();
+            let mut chunks = chunks.iter().zip(texts);
+            return chunks.try_for_each(|(chunk, text)| self.chunk(chunk, text.get(), out));
         }
         if !chunk.is_object() {
             return Err(ModelError::protocol("an event of the stream is not an object").with_body(event.data));
@@ -425,7 +435,7 @@ fn argument_texts(json: &str) -> Vec<Option<String>> {
     #[derive(Deserialize)]
     struct RawContent<'a> {
         #[serde(borrow)]
-        parts: Option<Vec<RawPart<'a>>>,
+        parts: Option<Vec<Option<RawPart<'a>>>>,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -441,8 +451,9 @@ fn argument_texts(json: &str) -> Vec<Option<String>> {
     let Ok(chunk) = serde_json::from_str::<RawChunk<'_>>(json) else { return Vec::new() };
     let first = chunk.candidates.into_iter().find(|candidate| candidate.index == 0);
     let parts = first.and_then(|candidate| candidate.content?.parts).unwrap_or_default();
-    let text =
-        |part: RawPart<'_>| Some(part.function_call?.args?.get().to_owned()).filter(|text| text != "null");
+    let text = |part: Option<RawPart<'_>>| {
+        Some(part?.function_call?.args?.get().to_owned()).filter(|text| text != "null")
+    };
     parts.into_iter().map(text).collect()
 }
 

@@ -136,7 +136,7 @@ impl Encoder<'_> {
         if !config.is_empty() {
             body.set("generationConfig", config.into());
         }
-        body.merge_options(options);
+        body.merge_options(options)?;
         Ok(body)
     }
 

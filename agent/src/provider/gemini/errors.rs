@@ -31,10 +31,14 @@ pub(super) fn read_report(body: &Value) -> ErrorReport {
         }
         _ => None,
     };
-    let status = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+    let number = error.get("code").filter(|code| code.is_number());
+    let status = number.and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
     ErrorReport {
         message: message.map(str::to_owned),
-        code: word.map(str::to_owned).or_else(|| error.get("code").map(Value::to_string)),
+        code: word
+            .or_else(|| text(error, "code"))
+            .map(str::to_owned)
+            .or_else(|| number.map(Value::to_string)),
         status: status.filter(|status| (300..=599).contains(status)),
         kind,
         retry_after: details().find_map(retry_delay),

@@ -56,11 +56,12 @@ pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     let grounding = data.get("groundingMetadata").unwrap_or(&Value::Null);
     let mut results: Vec<ManagedResult> = Vec::new();
     let mut queries = texts(grounding, "webSearchQueries");
+    let has_queries = !queries.is_empty();
     for run in ManagedCall::all(reply) {
         match run.name() {
             "code_execution" => results.push(code_execution(&run)),
-            name if name.starts_with("google_search") && queries.is_empty() => {
-                queries = texts(run.input(), "queries");
+            name if name.starts_with("google_search") && !has_queries => {
+                queries.extend(texts(run.input(), "queries"));
             }
             _ => {}
         }

@@ -11,8 +11,10 @@ pub(super) fn version(model: &str) -> Option<(u32, u32)> {
     Some((numbers.next()??, numbers.next().flatten().unwrap_or(0)))
 }
 
+/// Returns whether a model is from Gemini 3 or later, as the models are that names such as `gemini-flash-latest` stand for.
 pub(super) fn is_gemini_3(model: &str) -> bool {
-    version(model).is_some_and(|version| version >= (3, 0))
+    let is_latest = model.contains("gemini-") && model.ends_with("-latest");
+    version(model).map_or(is_latest, |version| version >= (3, 0))
 }
 
 pub(super) fn is_image_model(model: &str) -> bool {
@@ -25,6 +27,7 @@ pub(super) fn is_image_model(model: &str) -> bool {
 /// Pro, 0 to 24576 for Flash, and 0 or 512 to 24576 for Flash-Lite. Gemini 3 and later have levels: `LOW`, `HIGH`, `MEDIUM` (not Pro 3.0),
 /// and `MINIMAL` (not Pro, and only before 3.7, according to `LiteLLM` 1.106.2).
 pub(super) fn thinking(model: &str, level: Thinking) -> Option<Value> {
+    let level = if level == Thinking::Budget(0) { Thinking::None } else { level };
     let thinks = model.contains("gemini") && !model.contains("-image") && !model.contains("-tts");
     let version = version(model).unwrap_or((u32::MAX, 0));
     if !thinks || version < (2, 5) {
@@ -62,7 +65,6 @@ fn budget(model: &str, level: Thinking) -> u32 {
         Thinking::Medium => 8192,
         Thinking::High => 24_576,
         Thinking::XHigh | Thinking::Max => most,
-        Thinking::Budget(0) if least != 128 => return 0,
         Thinking::Budget(tokens) => tokens,
     };
     tokens.clamp(least, most)
@@ -100,10 +102,14 @@ mod tests {
         for model in ["gemini-2.0-flash", "gemini-1.5-pro", "gemma-3-27b", "gemini-2.5-flash-image"] {
             assert_eq!(thinking(model, T::High), None, "{model}");
         }
+        for model in ["gemini-2.5-pro", "gemini-2.5-flash-lite", "gemini-3-flash"] {
+            assert_eq!(thinking(model, T::Budget(0)), thinking(model, T::None), "{model}");
+        }
         assert!(
             is_gemini_3("gemini-3.1-pro")
                 && !is_gemini_3("gemini-2.5-pro")
-                && !is_gemini_3("gemini-pro-latest")
+                && is_gemini_3("gemini-flash-latest")
+                && !is_gemini_3("gemini-1.5-flash-latest")
         );
     }
 }

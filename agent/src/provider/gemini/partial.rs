@@ -44,12 +44,18 @@ impl PartialArguments {
     }
 
     pub(super) fn push(&mut self, piece: &Value) {
-        self.original = None;
-        let path = text(piece, "jsonPath").unwrap_or("$");
-        let value = ["stringValue", "numberValue", "boolValue"].iter().find_map(|key| piece.get(*key));
-        let value = value.cloned().unwrap_or(Value::Null);
+        let value = |key: &&str| piece.get(*key).filter(|value| !value.is_null());
+        let value = ["stringValue", "numberValue", "boolValue"].iter().find_map(value);
+        let value = value.or_else(|| piece.get("nullValue").map(|_| &Value::Null)).cloned();
+        let path = match (text(piece, "jsonPath"), &value) {
+            (Some(path), _) => path,
+            (None, Some(_)) => "$",
+            (None, None) => return,
+        };
         let is_continued = self.open.as_deref() == Some(path);
         self.open = (piece.get("willContinue") == Some(&Value::Bool(true))).then(|| path.to_owned());
+        let Some(value) = value else { return };
+        self.original = None;
         let steps = parse_path(path).filter(|steps| self.can_place(steps));
         let steps = steps.unwrap_or_else(|| vec![PathStep::Key(path.to_owned())]);
         let mut node = &mut self.root;
@@ -184,6 +190,11 @@ mod tests {
             json!({"jsonPath": "$.city2", "stringValue": "x"}),
             json!({"jsonPath": "$.city2", "stringValue": "y"}),
             json!({"jsonPath": "$.far[99999999]", "boolValue": true}),
+            // Pieces without a value set nothing.
+            json!({"jsonPath": "$.city"}),
+            json!({"stringValue": null}),
+            json!({}),
+            json!(null),
         ] {
             arguments.push(&piece);
         }

@@ -17,7 +17,7 @@ use crate::provider::parts::{
     take_text, text, with_rest,
 };
 
-/// Reads a part. `args` is the JSON text of a call's arguments, if the caller has it.
+/// Reads a part. `args` is the JSON text of a call's arguments, if the caller has it. A part of a reply has no fields that are null.
 pub(super) fn read(provider: &str, part: Value, args: Option<String>, source: JsonSource) -> Part {
     let whole = |content: ProviderTool| {
         Part::new(Content::ProviderTool(Box::new(content)))
@@ -28,9 +28,6 @@ pub(super) fn read(provider: &str, part: Value, args: Option<String>, source: Js
     }
     let Value::Object(mut fields) = part.clone() else { return Part::opaque(provider, part) };
     let Some(content) = content(&mut fields, args, source) else { return Part::opaque(provider, part) };
-    if source == JsonSource::Reply {
-        fields.retain(|_, value| !value.is_null());
-    }
     with_rest(Part::new(content), provider, fields, source)
 }
 

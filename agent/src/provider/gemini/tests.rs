@@ -135,6 +135,10 @@ fn arguments_are_kept_as_they_were_written_and_put_together_from_pieces() {
         reply(&api(), body).tool_calls().map(|call| call.args.text().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(reply_of(raw), [r#"{"a": 1, "a": 2, "n": 123456789012345678901}"#, "{}"]);
+    let raw = raw.replace('\n', "").replace("\"parts\": [", "\"parts\": [null, ");
+    for odd in [format!("data: {raw}\n\n"), format!("data: [{raw}]\n\n")] {
+        assert_eq!(reply_of(&odd)[0], r#"{"a": 1, "a": 2, "n": 123456789012345678901}"#);
+    }
     let piece = |call: Value| chunk(&[json!({"functionCall": call})]);
     let chunks = [
         chunk(&[json!({"functionCall": {"name": "f", "willContinue": true}, "thoughtSignature": "QQ=="})]),
@@ -228,6 +232,11 @@ fn errors_are_distinguished() {
     assert_eq!(found.retry_after(), Some(Duration::from_millis(34_400)));
     let error = json!({"error": {"code": 400, "message": "key", "status": "INVALID_ARGUMENT", "details": [{"reason": "API_KEY_INVALID"}]}});
     assert_eq!(read(&api(), "test", 400, error.to_string().as_bytes()).1.unwrap().kind(), K::Auth);
+    for (code, expected) in [(json!("quota"), Some("quota")), (json!(null), None), (json!(429), Some("429"))]
+    {
+        let error = json!({"error": {"code": code, "message": "slow"}});
+        assert_eq!(read(&api(), "test", 429, error.to_string().as_bytes()).1.unwrap().code(), expected);
+    }
     for body in ["", "<html>", "{}", "[]", "data: 1\n\n", "data: nonsense\n\n", r#"{"candidates": []}"#] {
         assert_eq!(read(&api(), "test", 200, body.as_bytes()).1.unwrap().kind(), K::Protocol, "{body:?}");
     }
@@ -420,6 +429,24 @@ fn requests_are_read_and_written_again() {
     for broken in [json!([]), json!({"contents": 5}), json!({"contents": [{"role": "x", "parts": []}]})] {
         assert!(api().parse_request("test", &broken).is_err());
     }
+}
+
+#[test]
+fn fields_that_are_null_hide_nothing() {
+    let reply = reply(
+        &api(),
+        &stream(&[
+            chunk(&[json!({"text": "Hi", "functionCall": null, "executableCode": null})]),
+            chunk(&[
+                json!({"functionCall": {"name": "f", "args": {"a": 1}}, "executableCode": null, "text": null}),
+            ]),
+            chunk(&[json!({"text": null, "inlineData": {"mimeType": "image/png", "data": "AQI="}})]),
+            finished("STOP"),
+        ]),
+    );
+    assert_eq!(reply.text(), "Hi");
+    assert_eq!(reply.tool_calls().map(|call| call.args.text()).collect::<Vec<_>>(), [r#"{"a":1}"#]);
+    assert!(matches!(reply.content[2].content, Content::Image(_)));
 }
 
 fn calls(chunks: &[Value]) -> Vec<(String, String)> {

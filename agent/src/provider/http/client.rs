@@ -1,4 +1,4 @@
-//! The HTTP client of providers, over reqwest: sends a request, with or without retries, and receives its response.
+//! The HTTP client of providers, over reqwest: sends a request once, and receives its response.
 
 use std::fmt;
 use std::ops::Deref;
@@ -8,7 +8,6 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use super::options::{HttpOptions, ProxyChoice, SharedConnections};
-use super::retry::Retries;
 use super::secret::{Secret, searchable};
 use super::traffic::TrafficReporter;
 use crate::address::shown_address;
@@ -59,39 +58,6 @@ impl HttpClient {
         &self.options
     }
 
-    /// Sends a request, with retries, until a response begins. Returns the response of the last attempt, whatever its status.
-    ///
-    /// # Errors
-    /// Fails when the last attempt received no response.
-    pub(super) async fn send(
-        &self,
-        base_url: &str,
-        request: &HttpRequest,
-        secrets: &[(&str, Secret)],
-    ) -> Result<StreamingResponse, ModelError> {
-        let deadline = self.deadline();
-        let url = request.url(base_url);
-        let mut retries = Retries::default();
-        loop {
-            let response = self.attempt(&url, request, secrets, deadline, &LoggableRequest::default()).await;
-            let error = match &response {
-                Ok(response) => response.failure(),
-                Err(error) => Some(error.clone()),
-            };
-            let delay =
-                error.as_ref().and_then(|error| retries.next_pause(&self.options, error, Some(deadline)));
-            let Some(delay) = delay else { return response };
-            tracing::warn!(
-                url = shown_address(&url),
-                retry = retries.number(),
-                ?delay,
-                "the request is sent again"
-            );
-            drop(response);
-            tokio::time::sleep(delay).await;
-        }
-    }
-
     pub(super) fn deadline(&self) -> Instant {
         let now = Instant::now();
         now.checked_add(self.options.total_timeout).unwrap_or(now + Duration::from_secs(86_400))
@@ -101,7 +67,8 @@ impl HttpClient {
         tracing::enabled!(tracing::Level::DEBUG)
     }
 
-    /// Sends a request once. If `loggable` has no body, only the length of the body is logged.
+    /// Sends a request once. A secret header replaces a header of the request with the same name. If `loggable` has no body, only the
+    /// length of the body is logged.
     pub(super) async fn attempt(
         &self,
         url: &str,
@@ -115,8 +82,13 @@ impl HttpClient {
         tracing::debug!(url = shown, body = loggable.body, bytes = body.len(), "request");
         let listeners: Vec<_> = self.options.on_traffic.iter().chain(&loggable.traffic).cloned().collect();
         let reported_body = (!listeners.is_empty()).then(|| body.clone());
-        let mut builder = self.client.post(url).header("content-type", "application/json").body(body);
-        for (name, value) in &request.headers {
+        let is_secret = |name: &str| secrets.iter().any(|(secret, _)| secret.eq_ignore_ascii_case(name));
+        let plain: Vec<_> = request.headers.iter().filter(|(name, _)| !is_secret(name)).cloned().collect();
+        let mut builder = self.client.post(url).body(body);
+        if !plain.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+            builder = builder.header("content-type", "application/json");
+        }
+        for (name, value) in &plain {
             builder = builder.header(name, value);
         }
         for (name, secret) in secrets {
@@ -130,9 +102,7 @@ impl HttpClient {
             builder = builder.header(*name, value);
         }
         let names = secrets.iter().map(|(name, _)| *name);
-        let headers = names
-            .map(|name| (name.to_owned(), "[redacted]".to_owned()))
-            .chain(request.headers.iter().cloned());
+        let headers = names.map(|name| (name.to_owned(), "[redacted]".to_owned())).chain(plain);
         let headers = reported_body.is_some().then(|| headers.collect());
         let secrets: Vec<Secret> = secrets.iter().flat_map(|(_, secret)| secret_forms(secret)).collect();
         let mut tap = reported_body.is_some().then(|| TrafficReporter::new(listeners, &shown, &secrets));
@@ -246,18 +216,6 @@ impl StreamingResponse {
     pub(super) fn secrets(&self) -> &[Secret] {
         &self.secrets
     }
-
-    /// Returns the error that decides whether the request is retried, or `None` if the status is below 300.
-    fn failure(&self) -> Option<ModelError> {
-        let status = self.status();
-        let response = crate::provider::protocol::HttpResponse::new(status, &self.headers, b"");
-        (status >= 300).then(|| {
-            crate::provider::failure::from_response(
-                &response,
-                crate::provider::failure::ErrorReport::default(),
-            )
-        })
-    }
 }
 
 /// Leaves out the client of `reqwest`, whose text shows the passwords of proxies.
@@ -311,6 +269,15 @@ fn system_reason(error: &reqwest::Error) -> String {
 mod tests {
     use super::*;
 
+    async fn send(
+        client: &HttpClient,
+        url: &str,
+        request: &HttpRequest,
+    ) -> Result<StreamingResponse, ModelError> {
+        let url = request.url(url);
+        client.attempt(&url, request, &[], client.deadline(), &LoggableRequest::default()).await
+    }
+
     #[tokio::test]
     async fn a_custom_client_sends_requests() {
         use std::io::{Read as _, Write as _};
@@ -330,7 +297,7 @@ mod tests {
         let own = reqwest::Client::builder().user_agent("own/1").no_proxy().build().unwrap();
         let client = HttpClient::new(HttpOptions::default().with_client(own)).unwrap();
         let request = HttpRequest::post("/x", serde_json::json!({"a": 1}));
-        let response = client.send(&url, &request, &[]).await.unwrap();
+        let response = send(&client, &url, &request).await.unwrap();
         assert_eq!(response.status(), 204);
         let request = server.join().unwrap();
         assert!(request.starts_with("POST /x") && request.contains("user-agent: own/1\r\n"), "{request}");
@@ -354,12 +321,12 @@ mod tests {
                 }
             }
         });
-        let options = HttpOptions::default().without_proxy().with_max_retries(0);
+        let options = HttpOptions::default().without_proxy();
         let request = HttpRequest::post("/x", serde_json::json!({}));
         let quick = options.clone().with_first_byte_timeout(Duration::from_secs(5));
         for options in [options.clone(), quick] {
             let client = HttpClient::new(options).unwrap();
-            let mut response = client.send(&url, &request, &[]).await.unwrap();
+            let mut response = send(&client, &url, &request).await.unwrap();
             assert!(response.chunk().await.unwrap().is_none());
             // A task of the client needs time to return the connection to the pool of idle connections.
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -367,6 +334,6 @@ mod tests {
         // Options with another connection timeout get another client, whose new connection gets no answer.
         let other = options.with_connect_timeout(Duration::from_millis(200));
         let other = HttpClient::new(other.with_first_byte_timeout(Duration::from_millis(200))).unwrap();
-        assert!(other.send(&url, &request, &[]).await.is_err());
+        assert!(send(&other, &url, &request).await.is_err());
     }
 }

@@ -16,7 +16,7 @@ use super::retry::Retries;
 use super::secret::{Secret, searchable};
 use crate::address::shown_address;
 use crate::message::Usage;
-use crate::model::{ModelError, ModelEvent, QuotaListener};
+use crate::model::{ModelError, ModelEvent, ProviderQuota, QuotaListener};
 use crate::provider::quota::provider_quota;
 use crate::provider::{HttpRequest, ReplyReader};
 use crate::tool::secrets::SecretArguments;
@@ -200,6 +200,9 @@ impl Exchange {
         let untouched = !self.has_delivered && !self.events.iter().any(is_content);
         let delay = if untouched { self.retries.next_pause(options, &error, self.deadline) } else { None };
         let Some(delay) = delay else { return ExchangePhase::Failed(error) };
+        if let Some(listener) = self.quota.as_ref().filter(|_| error.is_rate_limit()) {
+            listener.notify(ProviderQuota { pause: error.retry_after(), ..ProviderQuota::default() });
+        }
         self.events.clear();
         self.restorer.iter_mut().for_each(NullRestorer::clear);
         let retry = Retry { model: &self.model.info, number: self.retries.number(), delay, error: &error };

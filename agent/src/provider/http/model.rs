@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout_at};
 use tracing::subscriber::NoSubscriber;
 
@@ -157,8 +158,8 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Adds a header, for example an organization. The header replaces a header of the same name. The value of a header whose name
-    /// contains `key`, `token`, `auth`, `secret` or `cookie` is never shown.
+    /// Adds a header, for example an organization. The header replaces a header of the same name, also one of the protocol, such as the
+    /// header with the key. The value of a header whose name contains `key`, `token`, `auth`, `secret` or `cookie` is never shown.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
@@ -193,8 +194,8 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets the capabilities of the model. By default, they follow from the model's name. With a [`base_url`](Self::base_url), schemas for
-    /// replies are off by default.
+    /// Sets the capabilities of the model. By default, they follow from the model's name, but at another address than the provider's own,
+    /// schemas for replies are off.
     pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = Some(capabilities);
         self
@@ -258,13 +259,7 @@ impl HttpModelBuilder {
         };
         let options = settings.options.or_else(|| own.as_ref().map(|catalogue| catalogue.options.clone()));
         let client = HttpClient::new(options.unwrap_or_default()).map_err(BuildModelError::Client)?;
-        let by_name = protocol.capabilities(&model);
-        let capabilities = settings.capabilities.unwrap_or(Capabilities {
-            // Servers that speak a provider's protocol often accept a schema for the reply, but do not follow the schema. The capability is
-            // therefore assumed only at the provider's own address.
-            native_output: by_name.native_output && settings.base_url.is_none(),
-            ..by_name
-        });
+        let is_moved = settings.base_url.is_some();
         let base_url = match settings.base_url {
             Some(url) => url,
             None => provider
@@ -276,6 +271,17 @@ impl HttpModelBuilder {
         if !is_address {
             return Err(BuildModelError::BadAddress { url: shown_address(&base_url) });
         }
+        let is_own_address = match own_address(&name, &*protocol).trim_end_matches('/') {
+            "" => !is_moved,
+            own => base_url.trim_end_matches('/') == own,
+        };
+        let by_name = protocol.capabilities(&model);
+        let capabilities = settings.capabilities.unwrap_or(Capabilities {
+            // Servers that speak a provider's protocol often accept a schema for the reply, but do not follow the schema. The capability is
+            // therefore assumed only at the provider's own address.
+            native_output: by_name.native_output && is_own_address,
+            ..by_name
+        });
         let max_output = settings.facts.as_ref().and_then(|facts| facts.max_output);
         let facts = settings.facts.or_else(|| catalogue.facts(&full_name));
         let mut headers = provider.headers().to_vec();
@@ -310,22 +316,33 @@ impl HttpModelBuilder {
 }
 
 impl ModelEndpoint {
-    /// Returns the headers whose values must not be shown, including the header with the key.
+    /// Returns the headers whose values must not be shown, including the header with the key, unless another header replaces it.
+    ///
+    /// # Errors
+    /// Fails when there is no key, and outside of a tokio runtime, because the client would panic there.
     pub(super) async fn secrets(&self, deadline: Instant) -> Result<Vec<(String, Secret)>, ModelError> {
+        Handle::try_current().map_err(|error| {
+            let text = "an HTTP model needs a tokio runtime: poll its replies within one";
+            ModelError::new(ModelErrorKind::Other, text).with_source(error)
+        })?;
         let late =
             |_| ModelError::new(ModelErrorKind::Timeout, "the callback that gives the key took too long");
         let key = timeout_at(deadline, self.key.get()).await.map_err(late)??;
         let key = key.map(|key| self.protocol.auth(key.expose()));
+        let own = || {
+            self.headers.iter().map(|(name, _)| name).chain(self.secret_headers.iter().map(|(name, _)| name))
+        };
+        let key = key.filter(|(name, _)| !own().any(|own| own.eq_ignore_ascii_case(name)));
         let key = key.map(|(name, value)| (name.to_owned(), Secret::from(value)));
         Ok(self.secret_headers.iter().cloned().chain(key).collect())
     }
 
     fn encode(&self, cx: &StepCx, request: &ModelRequest) -> Result<HttpRequest, ModelError> {
         let mut http = self.protocol.encode(&self.info, &self.limited(with_edit_notes(request)))?;
-        http.headers.extend(self.headers.iter().cloned());
         if let Some(key) = &cx.key {
             http = http.with_header("idempotency-key", key.to_string());
         }
+        self.set_headers(&mut http);
         Ok(http)
     }
 
@@ -336,9 +353,15 @@ impl ModelEndpoint {
     ) -> Result<Option<(HttpRequest, &'static str)>, ModelError> {
         let counted = self.protocol.encode_count(&self.info, &self.limited(with_edit_notes(request)))?;
         Ok(counted.map(|(mut http, number)| {
-            http.headers.extend(self.headers.iter().cloned());
+            self.set_headers(&mut http);
             (http, number)
         }))
+    }
+
+    fn set_headers(&self, http: &mut HttpRequest) {
+        let is_own = |name: &str| self.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+        http.headers.retain(|(name, _)| !is_own(name));
+        http.headers.extend(self.headers.iter().cloned());
     }
 
     /// Limits `max_tokens` to the configured maximum. A request without `max_tokens` gets the maximum.
@@ -472,6 +495,17 @@ impl fmt::Debug for HttpModelBuilder {
             .field("facts", &self.facts)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns the built-in address of a provider, or an empty text if each account has a different one.
+fn own_address<'p>(provider: &str, protocol: &'p dyn Protocol) -> &'p str {
+    #[cfg(feature = "openai")]
+    if let Some(server) = crate::provider::openai::SERVERS.iter().find(|server| server.name == provider) {
+        return server.base_url;
+    }
+    #[cfg(not(feature = "openai"))]
+    let _ = provider;
+    protocol.base_url()
 }
 
 /// Returns the host and the port of a URL. The host of an IPv6 address has no brackets.

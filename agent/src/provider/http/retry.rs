@@ -31,7 +31,8 @@ impl Retries {
         deadline: Option<Instant>,
     ) -> Option<Duration> {
         let delay = retry_delay(options, self.number, error)?;
-        if deadline.is_some_and(|deadline| Instant::now() + delay >= deadline) {
+        let end = Instant::now().checked_add(delay);
+        if deadline.is_some_and(|deadline| end.is_none_or(|end| end >= deadline)) {
             return None;
         }
         self.number += 1;
@@ -52,7 +53,7 @@ fn retry_delay(options: &HttpOptions, number: u32, error: &ModelError) -> Option
     // Up to a quarter is subtracted at random, so that clients that failed together do not retry together. The hasher is the standard
     // library's source of randomness.
     let quarters = RandomState::new().hash_one(number) % 1000;
-    Some(longest.mul_f64(1.0 - 0.25 * f64::from(u32::try_from(quarters).unwrap_or(0)) / 1000.0))
+    Some(longest - (longest / 4).mul_f64(f64::from(u32::try_from(quarters).unwrap_or(0)) / 1000.0))
 }
 
 #[cfg(test)]
@@ -74,6 +75,10 @@ mod tests {
         let mut retries = Retries::default();
         assert!(retries.next_pause(&options, &error, soon).is_none() && retries.number() == 0);
         assert!(retries.next_pause(&options, &error, None).is_some() && retries.number() == 1);
+        // No time is too long to be counted.
+        let patient =
+            HttpOptions { first_delay: Duration::MAX, max_delay: Duration::MAX, ..HttpOptions::default() };
+        assert!(Retries::default().next_pause(&patient, &error, soon).is_none());
         let asked = |seconds| error.clone().with_retry_after(Duration::from_secs(seconds));
         assert_eq!(retry_delay(&options, 0, &asked(100)), Some(Duration::from_secs(100)));
         assert_eq!(retry_delay(&options, 0, &asked(121)), None);

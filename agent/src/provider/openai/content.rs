@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::message::{Part, ToolResultMessage};
 use crate::model::{ModelError, ModelErrorKind, ToolChoice};
 use crate::provider::media_types::UnsupportedPart;
-use crate::provider::parts::{JsonObject, add_rest};
+use crate::provider::parts::{JsonObject, add_rest, some_text, text};
 use crate::provider::turns::{WireRules, plain_text, write_parts};
 
 pub(super) fn invalid(what: impl Into<String>) -> ModelError {
@@ -58,6 +58,12 @@ pub(super) fn message(role: &str, content: Value, data: Option<&Value>) -> Optio
     message.insert("content".into(), content);
     add_rest(&mut message, rest);
     Some(message.into())
+}
+
+/// Returns the id of a call of another kind than a function, such as `{"id": "c", "type": "custom", "custom": {…}}`.
+pub(super) fn call_id_of(item: &Value) -> Option<&str> {
+    let is_call = item.get(text(item, "type")?)?.is_object();
+    some_text(item, "id").filter(|_| is_call)
 }
 
 /// Checks the name of a reply's schema against OpenAI's rules for

@@ -38,6 +38,15 @@ pub(super) fn tool(tool: &ManagedTool, own: &str) -> Result<Value, ModelError> {
     })
 }
 
+/// Returns the name of a tool's results in the field `include`, if the Responses API sends the results only when they are requested.
+pub(super) fn included(tool: &ManagedTool) -> Option<&'static str> {
+    match tool {
+        ManagedTool::WebSearch { .. } => Some("web_search_call.action.sources"),
+        ManagedTool::CodeExecution => Some("code_interpreter_call.outputs"),
+        _ => None,
+    }
+}
+
 /// Returns the field of Chat Completions that requests a web search, and its value. Returns `None` for other tools.
 pub(super) fn chat_search<'f>(
     tool: &ManagedTool,

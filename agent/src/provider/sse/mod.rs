@@ -9,7 +9,7 @@
 //! for chunk in [&b"event: ping\nda"[..], b"ta: {}\r\n\r", b"\n: comment\ndata: one\ndata: two\n\ndata: th", b"ree\n"] {
 //!     parser.push(chunk, |event| seen.push((event.event.to_owned(), event.data.to_owned())))?;
 //! }
-//! parser.finish(|event| seen.push((event.event.to_owned(), event.data.to_owned())));
+//! parser.finish(|event| seen.push((event.event.to_owned(), event.data.to_owned())))?;
 //! let seen: Vec<_> = seen.iter().map(|(event, data)| (event.as_str(), data.as_str())).collect();
 //! assert_eq!(seen, [("ping", "{}"), ("message", "one\ntwo"), ("message", "three")]);
 //! # Ok::<(), agent::args::ParseError>(())
@@ -53,7 +53,7 @@ pub const MAX_EVENT: usize = 16 << 20;
 /// assert_eq!(parser.retry(), Some(3_000));             // milliseconds
 ///
 /// parser.push(b"data: two\n", |_| unreachable!("no blank line came"))?;
-/// parser.finish(|event| seen.push((event.id.to_owned(), event.data.to_owned())));
+/// parser.finish(|event| seen.push((event.id.to_owned(), event.data.to_owned())))?;
 /// assert_eq!(seen[1], ("7".to_owned(), "two".to_owned()));
 /// # Ok::<(), agent::args::ParseError>(())
 /// ```
@@ -224,16 +224,19 @@ impl SseParser {
     }
 
     /// Handles the end of the stream: passes on an unfinished event. The parser can be used for a new stream afterwards.
-    pub fn finish(&mut self, mut on: impl FnMut(SseEvent<'_>)) {
+    ///
+    /// # Errors
+    /// Fails when the last line makes the data of the event exceed the maximum length.
+    pub fn finish(&mut self, mut on: impl FnMut(SseEvent<'_>)) -> Result<(), ParseError> {
         let line = std::mem::take(&mut self.line);
         let mut fields = ChunkFields::default();
-        if !line.is_empty() {
-            // `push` has already refused lines that are too long, so this error can drop only a line break.
-            let _ = self.read_line(&line, &mut fields, &mut on);
+        let read = if line.is_empty() { Ok(()) } else { self.read_line(&line, &mut fields, &mut on) };
+        if read.is_ok() {
+            self.dispatch(&mut fields, &mut on);
         }
-        self.dispatch(&mut fields, &mut on);
         let stray = self.stray.take().map(|_| StrayJson::default());
         *self = Self { max_event: self.max_event, stray, ..Self::new() };
+        read
     }
 
     fn split_line<'c>(&mut self, bytes: &'c [u8]) -> Option<(&'c [u8], &'c [u8])> {

@@ -8,7 +8,7 @@ fn read(chunks: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Seen {
     for chunk in chunks {
         parser.push(chunk.as_ref(), &mut on).unwrap();
     }
-    parser.finish(&mut on);
+    parser.finish(&mut on).unwrap();
     seen
 }
 
@@ -103,6 +103,10 @@ fn long_events_are_refused_in_any_chunks() {
             assert!(refused, "{body:?} in chunks of {size}");
         }
     }
+    // A last line without a colon adds a line break.
+    let mut parser = SseParser::new().with_max_event(100);
+    parser.push(format!("data: {}\ndata", "x".repeat(100)).as_bytes(), |_| {}).unwrap();
+    assert!(parser.finish(|_| panic!("the event is too long")).is_err());
     let mut parser = SseParser::new().with_max_event(100);
     for _ in 0..1000 {
         parser.push(b"data: xxxxxxxxxxxxxxxxxxxx\n\n: xxxxxxxxxxx\n", |_| {}).unwrap();

@@ -245,8 +245,24 @@ fn gemini() {
     // From Gemini 3 on, a search is also reported as parts.
     let answer = json!({"candidates": [{"finishReason": "STOP", "content": {"parts": [
         {"toolCall": {"toolType": "GOOGLE_SEARCH_WEB", "args": {"queries": ["rust"]}, "id": "1"}, "thoughtSignature": "c2ln"},
-        {"toolResponse": {"toolType": "GOOGLE_SEARCH_WEB", "response": {}, "id": "1"}}, {"text": "Hi."}]}}]});
-    assert_eq!(managed_results(&reply(&api, &answer.to_string())), [search(&["rust"], &[])]);
+        {"toolResponse": {"toolType": "GOOGLE_SEARCH_WEB", "response": {}, "id": "1"}},
+        {"toolCall": {"toolType": "GOOGLE_SEARCH_WEB", "args": {"queries": ["serde"]}, "id": "2"}},
+        {"toolResponse": {"toolType": "GOOGLE_SEARCH_WEB", "response": {}, "id": "2"}}, {"text": "Hi."}]}}]});
+    assert_eq!(managed_results(&reply(&api, &answer.to_string())), [search(&["rust", "serde"], &[])]);
+}
+
+#[cfg(feature = "anthropic")]
+#[test]
+fn a_count_without_managed_tools_forces_none_of_them() {
+    let api = crate::provider::anthropic::AnthropicMessages::default();
+    let model = ModelInfo::new("anthropic", api.api(), "claude-sonnet-4-5");
+    let schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
+    let request = ModelRequest::default()
+        .with_tools([super::support::tool("add", &schema)])
+        .with_managed_tools([ManagedTool::web_search()])
+        .with_tool_choice(crate::model::ToolChoice::Tool("web_search".into()));
+    let (http, _) = api.encode_count(&model, &request).unwrap().unwrap();
+    assert_eq!(http.json()["tool_choice"], json!({"type": "any"}));
 }
 
 #[cfg(all(feature = "openai", feature = "anthropic"))]

@@ -131,6 +131,10 @@ fn chat_pictures_beside_the_content_are_parts_and_go_back() {
     );
     let request = ModelRequest::new([Message::from(streamed)]);
     assert_eq!(body(&api, "m", &request)["messages"][0], message);
+    let inline = json!({"role": "assistant", "content": "Here.", "images": [{"b64_json": "AQI="}]});
+    let whole = json!({"choices": [{"message": inline, "finish_reason": "stop"}]});
+    let again = ModelRequest::new([Message::from(reply(&api, &whole.to_string()))]);
+    assert_eq!(body(&api, "m", &again)["messages"][0], inline);
     // For another server, a user message shows the images.
     let other = api.encode(&ModelInfo::new("other", "openai-chat", "m"), &request).unwrap().json();
     assert_eq!(other["messages"][0], json!({"role": "assistant", "content": "Here."}));
@@ -162,6 +166,23 @@ fn chat_ids_that_are_too_long_are_shortened_for_who_did_not_make_them() {
     );
     let answered = [1, 2].map(|at| messages[at]["tool_call_id"].as_str().unwrap().to_owned());
     assert_eq!(sent, answered);
+}
+
+#[cfg(feature = "openai")]
+#[test]
+fn chat_ids_have_every_length_that_is_asked_for() {
+    use crate::provider::openai::{Compat, OpenAiChat};
+    for (compat, length) in [
+        (Compat::plain().with_max_call_id(8), 8),
+        (Compat::plain().with_max_call_id(13), 13),
+        (Compat::plain().with_call_id_length(65), 65),
+    ] {
+        let api = OpenAiChat::default().with_compat(compat);
+        let calls = ["call:1-of-many-more", "call:2-of-many-more"].map(|id| Part::tool_call(id, "f", "{}"));
+        let messages = body(&api, "m", &ModelRequest::new([Message::assistant(calls)]))["messages"].clone();
+        let sent = [0, 1].map(|at| messages[0]["tool_calls"][at]["id"].as_str().unwrap().to_owned());
+        assert!(sent.iter().all(|id| id.len() == length) && sent[0] != sent[1], "{sent:?}");
+    }
 }
 
 #[cfg(feature = "openai")]

@@ -22,6 +22,7 @@ use crate::step_key::{StepKey, StepKind};
 use crate::steps::StepError;
 use crate::tool::BoxFuture;
 use crate::tool::context::ToolContext;
+use crate::tool::invoke::mark_untrusted;
 use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 use crate::tool::output::Control;
 use crate::tool::secrets::SecretArguments;
@@ -99,12 +100,15 @@ impl InProcessSteps {
             self.run.lock().record_decisions(decided)?;
             self.emit().await;
         }
-        for (ord, outcome) in arrived {
-            let mut end = CallEnd::ran(outcome, 0);
+        for (ord, mut outcome) in arrived {
             let (turn, tool) = {
                 let run = self.run.lock();
                 (run.turn(), run.tool_of(ord).unwrap_or_default().to_owned())
             };
+            if let Some(tool) = self.performer.config.registry.get(&tool) {
+                mark_untrusted(tool, &mut outcome);
+            }
+            let mut end = CallEnd::ran(outcome, 0);
             let key = StepKey::new(self.performer.run_id.clone(), turn, StepKind::Tool, ord);
             keep_whole(&self.performer.config, &self.assistant, &key, &tool, &mut end).await;
             if let Some(records) = self.records.clone() {

@@ -135,13 +135,22 @@ struct MadeDecision {
     decision: Decision,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 struct DeliveredOutcome {
     call_id: String,
     /// The path of the run that waits, or `None` if the call may be in any run of the tree of runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path: Option<RunPath>,
     outcome: ToolOutcome,
+}
+
+/// Shows no outcome, because it may contain secrets.
+impl fmt::Debug for DeliveredOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { call_id, path, outcome: _ } = self;
+        let mut shown = f.debug_struct("DeliveredOutcome");
+        shown.field("call_id", call_id).field("path", path).finish_non_exhaustive()
+    }
 }
 
 impl Decisions {

@@ -22,8 +22,8 @@ use super::records::{StoreAccess, now};
 use crate::loop_core::{Limit, LimitReached};
 use crate::message::{AssistantMessage, Usage};
 use crate::model::{
-    Model, ModelAttempt, ModelError, ModelErrorKind, ModelRequest, RequestNotice, StepCx, Thinking,
-    TokenCounter,
+    Model, ModelAttempt, ModelError, ModelErrorKind, ModelRequest, RequestNotice, SizeCounter, StepCx,
+    Thinking, TokenCounter,
 };
 use crate::panics::catch;
 use crate::provider::{KnownPrices, Prices};
@@ -438,11 +438,15 @@ impl HeldBudgets {
     ) -> BoxFuture<'static, ()> {
         let (budgets, usage) = (bound.budgets.clone(), &reply.usage);
         let attempts = ModelAttempt::before(reply);
+        // A reply that failed or was cancelled may report no output, or only the output of its beginning.
+        let arrived = error.map_or(0, |_| budgets.arrived(reply, &plan));
         let amount = |budget: &Budget| {
             let answer = match error {
-                _ if usage.input > 0 || usage.output > 0 => budgets.spent(budget, &plan.model, usage),
-                Some(error) if was_not_made(error) => 0,
-                Some(_) => budgets.amount(budget, &plan.model, plan.input, 0),
+                _ if usage.input > 0 || usage.output > 0 => {
+                    budgets.spent(budget, &plan.model, reply, usage.output.max(arrived))
+                }
+                Some(error) if arrived == 0 && was_not_made(error) => 0,
+                Some(_) => budgets.amount(budget, &plan.model, plan.input, arrived),
                 // A provider that reports no usage may charge for the whole estimate.
                 None => budgets.amount(budget, &plan.model, plan.input, plan.output),
             };
@@ -514,19 +518,32 @@ impl Budgets {
         prices.map(cost).max().unwrap_or_default()
     }
 
-    fn spent(&self, budget: &Budget, model: &Arc<dyn Model>, usage: &Usage) -> u64 {
+    /// Estimates the tokens of the arrived part of a reply, at most its maximum length.
+    fn arrived(&self, reply: &AssistantMessage, plan: &RequestPlan) -> u64 {
+        if reply.content.is_empty() {
+            return 0;
+        }
+        let size = SizeCounter { counter: &*self.counter, api: &plan.model.info().api };
+        size.message(&Arc::new(reply.clone().into())).min(plan.output)
+    }
+
+    /// Returns the cost of a reply with reported usage, in the unit of the budget. `output` is its number of tokens.
+    fn spent(&self, budget: &Budget, model: &Arc<dyn Model>, reply: &AssistantMessage, output: u64) -> u64 {
         match budget.unit {
-            BudgetUnit::Tokens => usage.input.saturating_add(usage.output),
-            BudgetUnit::Dollars => self.cost(&**model, usage),
+            BudgetUnit::Tokens => reply.usage.input.saturating_add(output),
+            BudgetUnit::Dollars => self.cost(&**model, reply, &Usage { output, ..reply.usage.clone() }),
         }
     }
 
-    fn cost(&self, model: &dyn Model, usage: &Usage) -> u64 {
-        let info = model.info();
-        let name = format!("{}/{}", info.provider, info.model);
+    fn cost(&self, model: &dyn Model, reply: &AssistantMessage, usage: &Usage) -> u64 {
+        // With several models, the reply names the model that answered. A reply without a model belongs to the model of the request.
+        let name = match &*reply.model {
+            "" => format!("{}/{}", model.info().provider, model.info().model),
+            model => format!("{}/{model}", reply.provider),
+        };
         let own = self.prices.given(&name).map(|prices| prices.cost(usage));
         let cost = own.or(usage.cost).or_else(|| Some(self.prices.of(&name)?.cost(usage)));
-        cost.map_or(0, |cost| nanos(cost.total))
+        cost.map_or_else(|| self.most(model, usage.input, usage.output), |cost| nanos(cost.total))
     }
 
     /// Returns the length of the longest reply that fits into the remaining budget, in tokens. The store has refused `plan.output`, so the

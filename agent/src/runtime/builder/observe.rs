@@ -15,7 +15,8 @@ use crate::tool::capture::Capture;
 
 impl AssistantBuilder {
     /// Adds a function that receives a measurement of each model request and each tool call, for example for counters and histograms. For
-    /// sub-agents, it receives only the tool calls.
+    /// sub-agents, it receives only the tool calls. A sub-agent with such a function of its own measures itself, and its calls are not
+    /// measured once more here.
     ///
     /// The run waits for the function, so the function should not block. A panic of the function is logged. After a panic on a tool call,
     /// the function receives no more tool calls.
@@ -52,7 +53,7 @@ impl AssistantBuilder {
     pub fn on_metric(mut self, measure: impl Fn(&Metric) + Send + Sync + 'static) -> Self {
         let meter: Meter = Arc::new(measure);
         self.meters.push(meter.clone());
-        self.listeners.add(Listener::new(move |event| {
+        self.listeners.add(Listener::meter(move |event| {
             if let Some(metric) = tool_call_metric(event) {
                 meter(&metric);
             }
@@ -63,7 +64,8 @@ impl AssistantBuilder {
     /// Records the measurements of requests, calls and runs with instruments of OpenTelemetry (feature `otel`). The names of the
     /// instruments follow the conventions for generative AI: `gen_ai.client.inference.…`, `gen_ai.invoke_agent.…` and
     /// `gen_ai.execute_tool.duration`. The measurements contain only names and numbers. The application sets up the exporter. The run of a
-    /// sub-agent is measured as a call. The requests of a sub-agent are measured if the sub-agent has a meter of its own.
+    /// sub-agent is measured as a call. The requests of a sub-agent are measured if the sub-agent has a meter of its own, which then
+    /// also measures its calls, in place of this one.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};

@@ -3,7 +3,7 @@
 use tracing::Instrument as _;
 
 use super::error::ContextError;
-use super::summary::{SummaryDraft, SummaryOutcome, SummaryTask};
+use super::summary::{SummaryDraft, SummaryOutcome, SummaryTask, name};
 use super::{ContextLimits, ContextState};
 use crate::loop_core::{EventKind, LimitReached};
 use crate::message::{ClearedResult, ConversationView, Usage, ViewChange};
@@ -20,6 +20,8 @@ const MAX_CLEARS: u32 = 2;
 /// Maximum number of summaries before one request. More than one is needed only if the messages do not fit into a single request for a
 /// summary.
 const MAX_COMPACTIONS: u32 = 4;
+/// The first `ord` of the summaries before a request with more room for its reply. The lower ones are those of the request before it.
+pub(in crate::runtime) const ROOM_ORD: u32 = 4 * MAX_COMPACTIONS;
 /// A summary must save at least the usable window divided by this number. After a failed summary, the request must grow by the same amount
 /// before another summary is requested, unless the request is too long to be sent.
 const MIN_EFFECT: u64 = 10;
@@ -55,12 +57,13 @@ impl Performer {
         let mut pass = FitPass::default();
         state.update(run.lock().conversation());
         if let Some(window) = overflow.as_ref().and_then(named_window)
-            && let Some(change) = state.view.lower_window(window)
+            && let Some(change) = state.view.lower_window_of(&name(self.info()), window)
         {
             run.lock().record_view_change(change);
         }
         loop {
-            let usable = usable_in(limits, &state.view);
+            let known_window = self.known_window(&state.view);
+            let usable = usable_in(limits, known_window);
             let mut estimate = self.estimate(&state.view, state.frame.tokens);
             if let Some(error) = self.refused_pins(state, usable) {
                 return Ok(Err(error));
@@ -72,7 +75,7 @@ impl Performer {
             }
             let used = estimate.upper_bound();
             let grown = state.failed_at.is_none_or(|at| used >= at.saturating_add(usable / MIN_EFFECT));
-            let window = state.view.window().map_or(limits.window, |window| window.min(limits.window));
+            let window = known_window.map_or(limits.window, |window| window.min(limits.window));
             let may_try = grown || overflow.is_some() || estimate.tokens > window;
             // A provider that writes summaries itself usually does so in time. The run then writes a summary only if the request is
             // already too long.
@@ -84,7 +87,8 @@ impl Performer {
                 && may_try;
             let size = self.size_counter();
             let effect_of = |tool: &str| self.clearable_effect(tool);
-            let decision = limits.rules.decide(&state.view, estimate, usable, size, may_compact, effect_of);
+            let decision =
+                limits.rules.decide(&state.view, estimate, usable, size, (may_compact, true), effect_of);
             match decision {
                 ViewDecision::Clear { results } if pass.clears < MAX_CLEARS => {
                     pass.clears += 1;
@@ -101,8 +105,11 @@ impl Performer {
                 ViewDecision::Compact { at } => {
                     let reason = if overflow.is_some() { "too_long" } else { "size" };
                     let before = if overflow.is_some() { MAX_COMPACTIONS } else { 0 };
-                    let key =
-                        StepKey::new(key.run.clone(), key.turn, StepKind::Compact, before + pass.compactions);
+                    let key = StepKey {
+                        kind: StepKind::Compact,
+                        ord: key.ord + before + pass.compactions,
+                        ..key.clone()
+                    };
                     pass.compactions += 1;
                     match Box::pin(self.compact(state, run, (key, at, reason), steps, &mut pass)).await? {
                         Ok(()) => pass.is_changed = true,
@@ -145,7 +152,8 @@ impl Performer {
         provider: ModelError,
     ) -> ContextError {
         let view = &state.view;
-        let usable = self.config.context.as_ref().map_or(0, |limits| usable_in(limits, view));
+        let usable =
+            self.config.context.as_ref().map_or(0, |limits| usable_in(limits, self.known_window(view)));
         full(view, self.estimate(view, state.frame.tokens), usable, None, Some(provider))
     }
 
@@ -184,7 +192,9 @@ impl Performer {
         }
         self.record_notices(outcome.notices.clone(), run);
         let (usage, model) = (outcome.usage.clone(), outcome.model.clone());
-        let least = usable_in(&limits, &state.view) / MIN_EFFECT;
+        // The application may have compacted the conversation meanwhile.
+        state.update(run.lock().conversation());
+        let least = usable_in(&limits, self.known_window(&state.view)) / MIN_EFFECT;
         let (error, tokens_after) = match self.apply_summary(&mut state.view, frame, (at, least), outcome) {
             Ok(change) => {
                 run.lock().record_view_change(change);
@@ -232,7 +242,7 @@ impl Performer {
     ) -> Option<(usize, SummaryTask)> {
         let writer = limits.writer.clone()?;
         let (counter, secrets) = (self.config.counter.clone(), self.config.secrets());
-        let usable = usable_in(limits, view);
+        let usable = usable_in(limits, self.known_window(view));
         let draft = SummaryDraft { view, usable, writer, counter, secrets, focus };
         let session = self.context.session_id();
         let task = |at: usize| {
@@ -329,6 +339,11 @@ impl Performer {
         self.config.model.info()
     }
 
+    /// Returns the window that errors of the provider have shown, if any.
+    fn known_window(&self, view: &ConversationView) -> Option<u64> {
+        view.window_of(&name(self.info()))
+    }
+
     /// Returns the effect of a tool, or `None` if the results of the tool must not be cleared.
     fn clearable_effect(&self, tool: &str) -> Option<Effect> {
         let Some(tool) = self.config.registry.get(tool) else { return Some(Effect::Once) };
@@ -378,10 +393,11 @@ impl Drop for OpenCompaction {
     }
 }
 
-/// Returns the number of tokens that a request may have. An error of the provider may have shown that the window is smaller than
-/// configured.
-pub(in crate::runtime) fn usable_in(limits: &ContextLimits, view: &ConversationView) -> u64 {
-    view.window().map_or(limits.usable, |window| window.min(limits.usable))
+/// Returns the number of tokens that a request may have. `known_window` is the window that an error of the provider has shown, which may be
+/// smaller than configured. The smaller window has room for the reply, too.
+pub(in crate::runtime) fn usable_in(limits: &ContextLimits, known_window: Option<u64>) -> u64 {
+    let reserve = limits.window.saturating_sub(limits.usable);
+    known_window.map_or(limits.usable, |window| (window - reserve.min(window / 2)).min(limits.usable))
 }
 
 fn full(
@@ -408,7 +424,7 @@ pub(crate) fn window_full() -> ModelError {
     )
 }
 
-/// Returns the window that the text of a provider's error names: the number after `>`, or the last number between `maximum` and `token`.
+/// Returns the window that the text of a provider's error names: the number after `>`, or the first number between `maximum` and `token`.
 /// Numbers below 1,000 are ignored.
 fn named_window(error: &ModelError) -> Option<u64> {
     let text = error.message().replace(',', "");
@@ -420,7 +436,7 @@ fn named_window(error: &ModelError) -> Option<u64> {
     let after_maximum = || {
         let (_, rest) = text.split_once("maximum")?;
         let (before, _) = rest.split_once("token")?;
-        before.split_whitespace().rev().find_map(number)
+        before.split_whitespace().find_map(number)
     };
     after_greater().or_else(after_maximum)
 }
@@ -428,6 +444,15 @@ fn named_window(error: &ModelError) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_window_that_an_error_lowered_has_room_for_the_reply() {
+        let (rules, writer, by_provider) = (std::sync::Arc::default(), None, None);
+        let limits = ContextLimits { rules, window: 200_000, usable: 168_000, writer, by_provider };
+        for (window, usable) in [(190_000, 158_000), (128_000, 96_000), (40_000, 20_000)] {
+            assert_eq!(usable_in(&limits, Some(window)), usable);
+        }
+    }
 
     #[test]
     fn the_window_is_read_from_errors_of_providers() {
@@ -438,6 +463,10 @@ mod tests {
                 Some(128_000),
             ),
             ("The input token count (1100000) exceeds the maximum number of tokens allowed (1048576).", None),
+            (
+                "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+                Some(131_072),
+            ),
             ("too long", None),
             ("5 > 4", None),
         ] {

@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 pub(crate) use error::ContextError;
 pub(super) use error::sentence;
-pub(super) use fit::{usable_in, window_full};
+pub(super) use fit::{ROOM_ORD, usable_in, window_full};
+pub(super) use summary::name;
 
 use super::error::BuildError;
 use crate::message::{Conversation, ConversationView};

@@ -42,6 +42,8 @@ const SUMMARY_SHARE: u64 = 12;
 const MAX_REPEATS: usize = 4;
 /// Maximum length of the quotation from the user's first message, in characters.
 const MAX_QUOTED: usize = 2_000;
+/// Maximum size of this quotation, in percent of the tokens that a request of the run may have.
+const QUOTED_SHARE: u64 = 4;
 
 const INSTRUCTIONS: &str = "You keep the record of a conversation between a user and an assistant that calls tools. The oldest messages \
      will be removed, and your record takes their place, so it has to contain everything that the assistant needs to continue. The \
@@ -160,19 +162,22 @@ impl SummaryDraft<'_> {
         let Self { view, usable, writer, counter, .. } = self;
         let too_long = || {
             let name = name(writer.model.info());
-            format!(
-                "{} messages are too long for one request to {name}",
-                at.saturating_sub(view.summarized())
-            )
+            let messages = match at.saturating_sub(view.summarized()) {
+                1 => "1 message is".to_owned(),
+                count => format!("{count} messages are"),
+            };
+            format!("{messages} too long for one request to {name}")
         };
         let request = self.question(at).map(|question| request(writer, &question)).ok_or_else(too_long);
         let all = view.conversation().get(..at).unwrap_or_default();
         let first = all.iter().find(|message| matches!(&***message, Message::User(_)));
-        // A token has about four characters, so the quotation has at most 4 % of the usable tokens.
-        let quoted = usize::try_from(part_of(*usable, 4).saturating_mul(4)).unwrap_or(MAX_QUOTED);
-        let first = first
-            .map(|first| shortened(&first.text(), quoted.min(MAX_QUOTED)).into_owned())
-            .unwrap_or_default();
+        let first = first.map(|first| first.text()).unwrap_or_default();
+        let lengths =
+            std::iter::successors(Some(MAX_QUOTED), |length| Some(length * 9 / 10).filter(|next| *next > 0));
+        let mut quotations = lengths.map(|length| shortened(&first, length));
+        let quoted = part_of(*usable, QUOTED_SHARE);
+        let first =
+            quotations.find(|text| counter.count_text(text) <= quoted).unwrap_or_default().into_owned();
         SummaryTask {
             writer: writer.clone(),
             counter: counter.clone(),
@@ -343,25 +348,27 @@ impl SummaryTask {
         if wrong * 2 > count {
             return Err(format!("{wrong} of {count} ids in `calls` do not occur in the transcript"));
         }
-        let mut text = format!("Goal: {goal}\n");
-        if !self.first.is_empty() {
-            let _ = writeln!(text, "The conversation began with: \"{}\"", self.first);
-        }
-        add_list(&mut text, "Decisions", decisions.iter().cloned());
-        add_list(&mut text, "Open", open.iter().cloned());
+        let mut lists = String::new();
+        add_list(&mut lists, "Decisions", decisions.iter().cloned());
+        add_list(&mut lists, "Open", open.iter().cloned());
         let facts = facts.iter().map(|Fact { text, calls }| {
             let known: Vec<_> = calls.iter().map(String::as_str).filter(|id| !unknown.contains(id)).collect();
             if known.is_empty() { text.clone() } else { format!("{text} (calls: {})", known.join(", ")) }
         });
-        add_list(&mut text, "Facts", facts);
+        add_list(&mut lists, "Facts", facts);
         let mut counts = std::collections::HashMap::new();
-        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        for line in goal.lines().chain(lists.lines()).filter(|line| !line.trim().is_empty()) {
             let count = counts.entry(line).or_insert(0_usize);
             *count += 1;
             if *count > MAX_REPEATS {
                 return Err(format!("one line occurs more than {MAX_REPEATS} times"));
             }
         }
+        let mut text = format!("Goal: {goal}\n");
+        if !self.first.is_empty() {
+            let _ = writeln!(text, "The conversation began with: \"{}\"", self.first);
+        }
+        text.push_str(&lists);
         let tokens = self.counter.count_text(&text);
         if tokens > self.max_summary {
             return Err(format!(
@@ -407,7 +414,7 @@ fn request(writer: &SummaryWriter, transcript: &str) -> ModelRequest {
     request
 }
 
-fn name(info: &ModelInfo) -> String {
+pub(in crate::runtime) fn name(info: &ModelInfo) -> String {
     format!("{}/{}", info.provider, info.model)
 }
 

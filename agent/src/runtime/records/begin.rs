@@ -10,6 +10,7 @@ use super::keeper::{StoreAccess, now};
 use super::owed::UnrecordedEnd;
 use crate::loop_core::{CHILD_HANDLE, CallEnd, gone_child};
 use crate::message::{ToolCall, ToolResultMessage, UserMessage};
+use crate::runtime::assistant::Assistant;
 use crate::runtime::body::CallBody;
 use crate::runtime::checked::CheckedArguments;
 use crate::runtime::config::Config;
@@ -316,22 +317,28 @@ impl RunRecords {
         }
     }
 
-    /// Ends the calls that a dropped run had begun. A separate task ends them, because a drop cannot wait for the store.
-    pub(in crate::runtime) fn abandon(self: Arc<Self>, reason: &'static str) {
+    /// Ends the calls that a dropped run had begun. A separate task ends them, because a drop cannot wait for the store. The next run of
+    /// the assistant records the ends that could not be recorded, and all ends outside of a runtime.
+    pub(in crate::runtime) fn abandon(&self, reason: &'static str, assistant: &Assistant) {
         let open = std::mem::take(&mut self.lock().open);
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if !open.is_empty() {
-            let keeper = self.keeper.without_run();
-            runtime.spawn(async move {
-                for key in open {
-                    let end = InvocationEnd::new(ToolOutcome::aborted(reason), now());
-                    if let Err(error) = keeper.finish(&key, end).await {
-                        tracing::error!(%key, %error, "the end of a call was not recorded");
-                        return;
-                    }
-                }
-            });
+        let aborted = || InvocationEnd::new(ToolOutcome::aborted(reason), now());
+        let ends = open.into_iter().map(|key| UnrecordedEnd::Ended(key, aborted()));
+        let ends: Vec<_> = self.take_owed().into_iter().chain(ends).collect();
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return assistant.state().debts.add(ends);
+        };
+        if ends.is_empty() {
+            return;
         }
+        let (keeper, assistant) = (self.keeper.without_run(), assistant.clone());
+        runtime.spawn(async move {
+            for end in ends {
+                if let Err(error) = keeper.record(end.clone()).await {
+                    tracing::error!(key = %end.key(), %error, "the end of a call was not recorded");
+                    assistant.state().debts.add([end]);
+                }
+            }
+        });
     }
 }
 

@@ -1,17 +1,24 @@
 //! `Registry::invoke`: one call with its record, outside of an assistant.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::future::{Either, select};
 use serde_json::Value;
+use tokio::sync::OwnedMutexGuard;
+use tracing::Instrument as _;
 
 use super::begin::{ATTEMPTS, not_run};
 use super::keeper::{StoreAccess, StoreOptions, now};
+use super::owed::UnrecordedEnd;
 use crate::loop_core::fingerprint;
 use crate::message::ToolCall;
 use crate::runtime::checked::check;
 use crate::runtime::new_id;
 use crate::step_key::{StepKey, StepKind};
-use crate::store::{InvocationEnd, InvocationRecord, InvocationStatus, Store, StoreError};
+use crate::store::{InvocationEnd, InvocationRecord, InvocationStatus, Store, StoreError, StoreErrorKind};
+use crate::tool::asking::AskRules;
 use crate::tool::context::ToolContext;
 use crate::tool::definition::ToolDefinition;
 use crate::tool::outcome::{OutcomeCode, ToolOutcome};
@@ -79,10 +86,14 @@ impl Registry {
     /// pending record cannot be saved, the tool does not run.
     ///
     /// The [idempotency key](crate::ToolContext::with_idempotency_key) of the context is the key of the record. If the context has none,
-    /// each call gets a new key. A second call with the same key returns the record of the first call and does not run. If the first call
-    /// has no recorded end, for example because the process died, the [effect](crate::tool::ToolPolicy::effect) of the tool decides whether
-    /// the call runs again, as [after a crash](crate::store#after-a-crash) of an assistant. If the future is dropped, the record ends as
-    /// interrupted. Needs a tokio runtime with its timer enabled.
+    /// each call gets a new key. A second call with the same key returns the record of the first call and does not run. While the first
+    /// call runs in this process, the second waits for its end; if the second is cancelled meanwhile, it returns the pending record. If
+    /// the first call has no recorded end, because its process died or still runs it, the [effect](crate::tool::ToolPolicy::effect) of the
+    /// tool decides whether the call runs again, as [after a crash](crate::store#after-a-crash) of an assistant. So processes that share a
+    /// store must not make calls with the same key at the same time.
+    ///
+    /// If the future is dropped before the tool ends, the record ends as interrupted. A [question](ToolContext::ask) of the tool cannot
+    /// suspend the call: it fails if no function answers it. Needs a tokio runtime with its timer enabled.
     ///
     /// ```
     /// use agent::message::ToolCall;
@@ -120,18 +131,19 @@ impl Registry {
     ) -> Result<InvocationRecord, InvokeError> {
         let store = StoreAccess::new(Arc::new(store), StoreOptions::default()).for_run(cx.cancel_token());
         let (new, refused) = self.new_record(call, cx);
-        let key = new.key.clone();
-        let found = store.begin(new.clone()).await?;
-        if let Some(found) = &found {
-            if !is_same(found, &new) {
-                return Err(InvokeError::KeyInUse { key });
+        let mut known = new.clone();
+        let (pending, record) = loop {
+            let mut open = OpenCall::of(&known);
+            if !open.hold(cx).await {
+                return Ok(known);
             }
-            if found.status != InvocationStatus::Pending || found.handle.is_some() {
-                return Ok(found.clone());
+            match begin(&store, &new, open, has_key(cx)).await? {
+                Begun::Runs(pending, record) => break (pending, *record),
+                Begun::Before(record) => return Ok(*record),
+                Begun::Meanwhile(record) => known = *record,
             }
-        }
-        let attempt = found.as_ref().map_or(1, |found| found.attempt);
-        let pending = PendingRecord { store: Some(store), key, end: None };
+        };
+        let attempt = record.attempt;
         let outcome = match refused {
             Some(outcome) => outcome,
             None if !self.may_begin(call, attempt) => ToolOutcome::lost(),
@@ -140,12 +152,17 @@ impl Registry {
                 not_run(reason.as_deref().unwrap_or("cancelled"))
             }
             None => {
-                let of_call = cx.clone().with_call_id("").with_idempotency_key(pending.key.to_string());
+                let mut of_call = cx.clone().with_call_id("").with_idempotency_key(pending.key.to_string());
+                if let Some(rules) = cx.ask_rules() {
+                    // Nobody resumes this call, and the inputs are those of the call around it.
+                    let rules = AskRules { suspends: false, inputs: Arc::default(), ..rules.clone() };
+                    of_call = of_call.with_ask_rules(rules);
+                }
                 let max = cx.max_attempts().max(attempt);
                 self.call(call, &of_call.with_attempt(attempt, max)).await.outcome
             }
         };
-        pending.end(found.unwrap_or(new), outcome).await
+        pending.end(record, outcome).await
     }
 
     /// Returns the pending record of a call, and the refusal if the tool is unknown or refuses the arguments.
@@ -183,13 +200,17 @@ impl Registry {
     }
 }
 
+fn has_key(cx: &ToolContext) -> bool {
+    !cx.call_id().is_empty() || !cx.idempotency_key().is_empty()
+}
+
 fn key_of(call: &ToolCall, cx: &ToolContext) -> StepKey {
     let given = cx.idempotency_key();
-    let text = match (cx.call_id().is_empty(), given.is_empty()) {
-        (true, true) => new_id("invoke"),
-        (true, false) => given.to_owned(),
+    let text = match (has_key(cx), cx.call_id().is_empty()) {
+        (false, _) => new_id("invoke"),
+        (true, true) => given.to_owned(),
         // The context belongs to a running call. The record of that call already uses the context's key, so the new call needs another.
-        (false, _) => format!("{given}/{}", call.id),
+        (true, false) => format!("{given}/{}", call.id),
     };
     text.parse().unwrap_or_else(|_| StepKey::new(text, 1, StepKind::Tool, 0))
 }
@@ -198,13 +219,118 @@ fn is_same(found: &InvocationRecord, new: &InvocationRecord) -> bool {
     (&found.tool, found.fingerprint, &found.args) == (&new.tool, new.fingerprint, &new.args)
 }
 
+/// The records of the calls that are open in this process, each by its key and the time of its begin. With the time, calls that have one
+/// key in several stores do not wait for each other.
+static OPEN_CALLS: Mutex<BTreeMap<(StepKey, i64), Arc<tokio::sync::Mutex<()>>>> = Mutex::new(BTreeMap::new());
+
+fn open_calls() -> MutexGuard<'static, BTreeMap<(StepKey, i64), Arc<tokio::sync::Mutex<()>>>> {
+    // No code that can panic runs while the lock is held, so the data behind a poisoned lock is sound.
+    OPEN_CALLS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A call that is open in this process, or waits until the call that has the record is not.
+struct OpenCall {
+    id: (StepKey, i64),
+    lock: Arc<tokio::sync::Mutex<()>>,
+    held: Option<OwnedMutexGuard<()>>,
+}
+
+impl OpenCall {
+    fn of(record: &InvocationRecord) -> Self {
+        let id = (record.key.clone(), record.created_at);
+        let lock = open_calls().entry(id.clone()).or_default().clone();
+        Self { id, lock, held: None }
+    }
+
+    /// Waits until no other call has the record. Returns `false` if the call is cancelled first.
+    async fn hold(&mut self, cx: &ToolContext) -> bool {
+        let lock = pin!(self.lock.clone().lock_owned());
+        if let Either::Left((held, _)) = select(lock, cx.cancelled()).await {
+            self.held = Some(held);
+        }
+        self.held.is_some()
+    }
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        self.held = None;
+        let mut open = open_calls();
+        // Only the map and this call have the lock, so no other call waits for it.
+        if Arc::strong_count(&self.lock) == 2 {
+            open.remove(&self.id);
+        }
+    }
+}
+
+enum Begun {
+    Runs(PendingRecord, Box<InvocationRecord>),
+    /// An earlier call with this key has ended or is deferred.
+    Before(Box<InvocationRecord>),
+    /// An earlier call with this key has no recorded end. It may be open in this process.
+    Meanwhile(Box<InvocationRecord>),
+}
+
+impl Begun {
+    /// Returns `None` if the record that was found is the record of `open`.
+    fn of_found(
+        found: &InvocationRecord,
+        new: &InvocationRecord,
+        open: &OpenCall,
+    ) -> Result<Option<Self>, InvokeError> {
+        if !is_same(found, new) {
+            return Err(InvokeError::KeyInUse { key: found.key.clone() });
+        }
+        let found_at = found.created_at;
+        Ok(if found.status != InvocationStatus::Pending || found.handle.is_some() {
+            Some(Self::Before(Box::new(found.clone())))
+        } else if open.id.1 == new.created_at && open.id.1 != found_at {
+            Some(Self::Meanwhile(Box::new(found.clone())))
+        } else {
+            None
+        })
+    }
+}
+
+/// Begins a call in a task of its own, so that a record that begins also ends if the caller stops waiting meanwhile.
+async fn begin(
+    store: &StoreAccess,
+    new: &InvocationRecord,
+    open: OpenCall,
+    has_key: bool,
+) -> Result<Begun, InvokeError> {
+    let (store, new) = (store.clone(), new.clone());
+    let begun = async move {
+        // The store counts an attempt when it begins a pending record, also for another call. So the record is read first.
+        if has_key
+            && let Some(found) = store.get(&new.key).await?
+            && let Some(begun) = Begun::of_found(&found, &new, &open)?
+        {
+            return Ok(begun);
+        }
+        let found = store.begin(new.clone()).await?;
+        if let Some(found) = &found
+            && let Some(begun) = Begun::of_found(found, &new, &open)?
+        {
+            return Ok(begun);
+        }
+        let pending = PendingRecord { store: Some(store), key: new.key.clone(), end: None, open: Some(open) };
+        Ok(Begun::Runs(pending, Box::new(found.unwrap_or(new))))
+    };
+    tokio::spawn(begun.in_current_span()).await.unwrap_or_else(|error| {
+        let text = "the task that began the record was stopped";
+        Err(StoreError::new(StoreErrorKind::Other, text).with_source(error).into())
+    })
+}
+
 /// A record whose end is not stored yet. If this value is dropped, a tokio task stores the end of the call. A call that has not ended is
 /// recorded as interrupted.
 struct PendingRecord {
     /// The store, or `None` once the store was asked to record the end.
     store: Option<StoreAccess>,
     key: StepKey,
-    end: Option<InvocationEnd>,
+    end: Option<UnrecordedEnd>,
+    open: Option<OpenCall>,
 }
 
 impl PendingRecord {
@@ -217,12 +343,13 @@ impl PendingRecord {
         let ended = match outcome {
             ToolOutcome::Deferred { handle } => {
                 record.handle = Some(handle.clone());
+                self.end = Some(UnrecordedEnd::Deferred(self.key.clone(), handle.clone()));
                 store.defer(&self.key, &handle).await
             }
             outcome => {
                 let end = InvocationEnd::new(outcome, now());
                 (record.status, record.end) = (end.status(), Some(end.clone()));
-                self.end = Some(end.clone());
+                self.end = Some(UnrecordedEnd::Ended(self.key.clone(), end.clone()));
                 store.finish(&self.key, end).await
             }
         };
@@ -245,14 +372,15 @@ impl Drop for PendingRecord {
     fn drop(&mut self) {
         let Some(store) = self.store.take() else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let (key, store) = (self.key.clone(), store.without_run());
-        let end = self.end.take();
+        let (key, store, open) = (self.key.clone(), store.without_run(), self.open.take());
+        let dropped = || InvocationEnd::new(ToolOutcome::aborted("the caller stopped waiting"), now());
+        let end = self.end.take().unwrap_or_else(|| UnrecordedEnd::Ended(key.clone(), dropped()));
         runtime.spawn(async move {
-            let dropped = || InvocationEnd::new(ToolOutcome::aborted("the caller stopped waiting"), now());
-            let end = end.unwrap_or_else(dropped);
-            if let Err(error) = store.finish(&key, end).await {
+            if let Err(error) = store.record(end).await {
                 tracing::error!(%key, %error, "the end of a call was not recorded");
             }
+            // A call with the same key waits until the end is recorded.
+            drop(open);
         });
     }
 }

@@ -72,7 +72,10 @@ impl AssistantBuilder {
     /// Builds the assistant of a session. The assistant begins with the conversation that is stored under this name, and stores each new
     /// message once it is final. A new session begins with the builder's [conversation](Self::conversation).
     ///
-    /// The stored conversation is [repaired](Conversation::repair). If an earlier process left a run unfinished (see
+    /// This method ends the builder as [`build`](Self::build) does, so all options come before it, in any order.
+    ///
+    /// The stored conversation is [repaired](Conversation::repair): until the run continues, a call that still waits, for example for a
+    /// decision, has a result that says that none was recorded. If an earlier process left a run unfinished (see
     /// [`agent::store`](crate::store)), [`continue_run`](Assistant::continue_run) continues this run, and [`prompt`](Assistant::prompt)
     /// abandons it and begins another one.
     ///
@@ -84,7 +87,11 @@ impl AssistantBuilder {
     /// let store = MemoryStore::new();
     /// let ann = Assistant::builder(ScriptedModel::new(["Hello Ann."])).store(store.clone()).session("ann").await?;
     /// ann.prompt("I am Ann.").await?;
-    /// let later = Assistant::builder(ScriptedModel::new(["You are Ann."])).store(store).session("ann").await?;
+    /// let later = Assistant::builder(ScriptedModel::new(["You are Ann."]))
+    ///     .store(store)
+    ///     .system("Be brief.")
+    ///     .session("ann")                                          // last
+    ///     .await?;
     /// assert_eq!(later.prompt("Who am I?").await?.messages.len(), 2);
     /// assert_eq!(later.messages().len(), 4);
     /// # Ok(()) }
@@ -166,6 +173,8 @@ impl Assistant {
             let Some(session) = &mut state.session else { return };
             session.abandon_interrupted_run();
             (session.stored, session.stored_changes, session.run, session.is_rewritten) = (0, 0, None, true);
+            #[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
+            session.places.clear();
             let entry = SessionEntry::new(EntryKind::Reset).written_by(&*session.writer, now());
             (session.id.clone(), session.seq, entry)
         };

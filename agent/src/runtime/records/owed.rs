@@ -58,7 +58,7 @@ impl UnrecordedEnds {
         self.0.pop_front();
     }
 
-    pub(super) fn add(&mut self, ends: impl IntoIterator<Item = UnrecordedEnd>) {
+    pub(in crate::runtime) fn add(&mut self, ends: impl IntoIterator<Item = UnrecordedEnd>) {
         self.0.extend(ends);
         while self.0.len() > MAX_UNRECORDED {
             if let Some(oldest) = self.0.pop_front() {

@@ -99,3 +99,16 @@ async fn a_run_that_another_prompt_continued_is_not_begun_anew_under_its_id() {
     assert_eq!(output.text(), "Two.");
     assert_eq!(looks.load(Ordering::SeqCst), 2);
 }
+
+#[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
+#[tokio::test]
+async fn a_reset_discards_the_runs_of_the_stored_messages() {
+    let (looks, store) = (Arc::<AtomicU32>::default(), MemoryStore::new());
+    let first = looking(&looks, [reply().text("One.")]).store(store.clone()).session("s").await.unwrap();
+    first.prompt("go").await.unwrap();
+    let next = looking(&looks, [reply().text("Two.")]).store(store).session("s").await.unwrap();
+    assert_eq!(next.stored_messages().len(), 2);
+    next.reset().await;
+    next.prompt("go").await.unwrap();
+    assert!(next.stored_messages().is_empty());
+}

@@ -12,6 +12,9 @@ impl Renderer<'_> {
         if !self.can.has("not") {
             let before = ids.len();
             ids.retain(|id| !matches!(self.graph.kind(*id), NodeKind::Never));
+            if ids.is_empty() {
+                return Ok(self.never());
+            }
             if ids.len() < before {
                 self.record_change("not", ChangeKind::Dropped);
             }
@@ -21,6 +24,9 @@ impl Renderer<'_> {
             && ids.iter().any(|id| matches!(self.graph.kind(*id), NodeKind::Null))
         {
             ids.retain(|id| !matches!(self.graph.kind(*id), NodeKind::Null));
+            if ids.is_empty() {
+                return Ok(self.null());
+            }
             out.put("nullable", json!(true));
         }
         let branches = self.render_all("anyOf", ids.into_iter())?;

@@ -2,7 +2,7 @@
 
 use super::written::SchemaDraft;
 use super::{ChangeKind, ReferenceSupport, Renderer, RestKeyword, Result, UnknownKeys};
-use crate::args::{AdditionalProperties, NodeId, NodeKind, ObjectSpec, Prop};
+use crate::args::{AdditionalProperties, NodeId, NodeKind, ObjectSpec, Prop, cut, signature};
 use serde_json::{Map, Value, json};
 
 pub(super) struct Field<'g> {
@@ -175,6 +175,10 @@ impl<'g> Renderer<'g> {
 
     /// Returns a schema of the values that fit any of these nodes. Equal schemas are written once.
     fn any_of_values(&mut self, ids: &[NodeId]) -> Result<Value> {
+        // Rendered once only: otherwise each level of maps within maps would double the work.
+        if let [only] = *ids {
+            return self.render_value(only);
+        }
         let start = self.changes.len();
         let mut branches = Vec::new();
         for id in ids {
@@ -224,10 +228,21 @@ impl<'g> Renderer<'g> {
         }
         let mut ids = others.rest.clone();
         if patterned {
-            ids.extend(others.patterns.iter().flat_map(|p| &p.1));
-            let keys: Vec<String> = others.patterns.iter().map(|p| format!("`{}`", p.0)).collect();
-            self.record_change("patternProperties", ChangeKind::Rewritten);
-            out.add_sentence(format!("Keys match {}.", keys.join(" or ")));
+            let kind = if others.kept { ChangeKind::Described } else { ChangeKind::Rewritten };
+            self.record_change("patternProperties", kind);
+            if others.kept || !ids.is_empty() {
+                for (source, ids) in &others.patterns {
+                    let values: Vec<&str> = ids.iter().map(|id| signature(self.graph, *id)).collect();
+                    let values = cut(&values.join(" or "), 200);
+                    out.add_sentence(format!("Values of keys that match `{source}`: {values}."));
+                }
+            } else {
+                let keys: Vec<String> = others.patterns.iter().map(|p| format!("`{}`", p.0)).collect();
+                out.add_sentence(format!("Keys match {}.", keys.join(" or ")));
+            }
+            if !others.kept {
+                ids.extend(others.patterns.iter().flat_map(|p| &p.1));
+            }
         }
         let schema = match ids[..] {
             [] if others.kept => return Ok(()),

@@ -69,6 +69,12 @@ pub(in crate::schema) fn variants(graph: &Graph) -> Option<Vec<RootVariant<'_>>>
     Some(out)
 }
 
+struct JoinedNotes {
+    notes: Map<String, Value>,
+    /// Whether the description names all variants.
+    names_all: bool,
+}
+
 impl RootVariant<'_> {
     /// Returns the tags of the variant, such as `kind = "circle"`; `None` for a variant without tags.
     fn label(&self) -> Option<String> {
@@ -162,7 +168,8 @@ impl<'g> Renderer<'g> {
             None => self.merged_form(&given)?,
         };
         // A choice has annotations on each alternative, so the property itself has none.
-        let notes = if matches!(form, FieldSchema::Choice(_)) { Map::new() } else { self.joined(&given) };
+        let notes =
+            if matches!(form, FieldSchema::Choice(_)) { Map::new() } else { self.joined(&given).notes };
         Ok(Field { name, required, null_absent: !required && !can_be_null, in_cycle, form, notes })
     }
 
@@ -179,13 +186,10 @@ impl<'g> Renderer<'g> {
             return Ok(FieldSchema::PlanNode(only));
         }
         let choice = forms.into_iter().map(|(_, id, owners)| {
-            let mut notes = self.joined(&owners);
+            let JoinedNotes { mut notes, names_all } = self.joined(&owners);
             let labels: Vec<String> = owners.iter().filter_map(|(variant, _)| variant.label()).collect();
-            // If the descriptions differ, `joined` has already added the labels.
-            let description = notes.get("description").and_then(Value::as_str).unwrap_or_default();
-            if !labels.is_empty()
-                && !labels.iter().all(|label| description.contains(&format!("For {label}: ")))
-            {
+            if !labels.is_empty() && !names_all {
+                let description = notes.get("description").and_then(Value::as_str).unwrap_or_default();
                 let mut lines = vec![format!("For {}.", labels.join(" or "))];
                 lines.extend((!description.is_empty()).then(|| description.to_owned()));
                 notes.insert("description".into(), lines.join("\n").into());
@@ -208,7 +212,7 @@ impl<'g> Renderer<'g> {
 
     /// Joins the annotations that several variants have for one property. Different descriptions become one line each, such as `For A or
     /// B: …`. For any other annotation, the first value is taken.
-    fn joined(&self, given: &[(&RootVariant<'g>, &'g Prop)]) -> Map<String, Value> {
+    fn joined(&self, given: &[(&RootVariant<'g>, &'g Prop)]) -> JoinedNotes {
         let mut notes = Map::new();
         let mut texts: Vec<(String, Vec<String>)> = Vec::new();
         for (variant, prop) in given {
@@ -226,7 +230,7 @@ impl<'g> Renderer<'g> {
             }
         }
         let lines: Vec<String> = match &texts[..] {
-            [] => return notes,
+            [] => return JoinedNotes { notes, names_all: false },
             [(text, _)] => vec![text.clone()],
             _ => texts
                 .iter()
@@ -237,7 +241,10 @@ impl<'g> Renderer<'g> {
                 .collect(),
         };
         notes.insert("description".into(), lines.join("\n").into());
-        notes
+        let described: usize = texts.iter().map(|(_, labels)| labels.len()).sum();
+        let names_all =
+            texts.len() > 1 && described == given.iter().filter(|(v, _)| v.label().is_some()).count();
+        JoinedNotes { notes, names_all }
     }
 
     fn merged_others(&self, variants: &[RootVariant<'g>]) -> OtherKeys<'g> {

@@ -16,18 +16,23 @@ impl Renderer<'_> {
             bound.filter(|b| b.unsigned_abs() <= SAFE).and_then(|b| i64::try_from(b).ok()).map(Value::from)
         };
         let ends = [("minimum", spec.min), ("maximum", spec.max)].map(|(keyword, bound)| {
-            // The limits of `i32`, `u32`, `i64` and `u64` do not guide a model, so they are not described in words.
-            if !self.can.has(keyword) && bound.is_some_and(is_type_limit) {
-                if safe(bound).is_some() {
-                    self.record_change(keyword, ChangeKind::Dropped);
-                }
-                return (keyword, None);
+            let is_safe = safe(bound).is_some();
+            // The limits of the integer types do not guide a model, so they are not described in words.
+            let is_dropped = match bound {
+                Some(bound) if is_type_limit(bound) => is_safe && !self.can.has(keyword),
+                Some(_) => !is_safe,
+                None => false,
+            };
+            if is_dropped {
+                self.record_change(keyword, ChangeKind::Dropped);
             }
-            (keyword, safe(bound))
+            (keyword, safe(bound).filter(|_| !is_dropped))
         });
         self.ranged(&mut out, ends, "");
         if let Some(multiple) = safe(spec.multiple) {
             self.keyword(&mut out, "multipleOf", multiple.clone(), || format!("A multiple of {multiple}."));
+        } else if spec.multiple.is_some() {
+            self.record_change("multipleOf", ChangeKind::Dropped);
         }
         out
     }
@@ -161,8 +166,9 @@ impl Renderer<'_> {
 }
 
 fn is_type_limit(bound: i128) -> bool {
-    [i32::MIN.into(), i32::MAX.into(), u32::MAX.into(), i64::MIN.into(), i64::MAX.into(), u64::MAX.into()]
-        .contains(&bound)
+    let short = [i32::MIN.into(), i32::MAX.into(), u32::MAX.into()];
+    let long = [i64::MIN.into(), i64::MAX.into(), u64::MAX.into(), i128::MIN, i128::MAX];
+    short.contains(&bound) || long.contains(&bound)
 }
 
 /// Returns the JSON type of an `enum` value. A number is an `integer` only if all numbers of the `enum` are integers.

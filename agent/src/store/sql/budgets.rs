@@ -22,8 +22,9 @@ async fn execute(
     query.execute(connection).await.map(|done| done.rows_affected()).map_err(error::from_sqlx)
 }
 
-/// Counts the expired holds of a budget as spent. Deletes holds that expired more than `CHARGED_FOR` ago.
+/// Locks a budget, and counts its expired holds as spent. Deletes holds that expired more than `CHARGED_FOR` ago.
 async fn charge_expired(connection: &mut AnyConnection, budget: &str, now: i64) -> Result<(), StoreError> {
+    execute(connection, sqlx::query(LOCK).bind(budget)).await?;
     let row = sqlx::query(EXPIRED).bind(budget).bind(now).fetch_one(&mut *connection).await;
     let row = row.map_err(error::from_sqlx)?;
     let number = |at: usize| row.try_get::<i64, _>(at).map_err(error::from_sqlx);
@@ -59,12 +60,11 @@ impl SqlStore {
         holds.sort_by(|one, other| one.budget.cmp(&other.budget));
         let id = encode(id);
         let mut transaction = self.begin_transaction().await?;
-        for hold in holds {
+        for hold in &holds {
             let (budget, amount) = (encode(&hold.budget), to_sql(hold.amount.min(MAX_AMOUNT)));
             let create =
                 "insert into agent_budget (budget, spent, held) values ($1, 0, 0) on conflict do nothing";
             execute(&mut transaction, sqlx::query(create).bind(&budget)).await?;
-            execute(&mut transaction, sqlx::query(LOCK).bind(&budget)).await?;
             charge_expired(&mut transaction, &budget, now).await?;
             let insert = "insert into agent_budget_hold (id, budget, amount, until_at, charged) values ($1, $2, $3, $4, 0)
                 on conflict do nothing";
@@ -79,6 +79,12 @@ impl SqlStore {
             if execute(&mut transaction, take).await? == 0 {
                 let refused = read(&mut transaction, &hold.budget).await?;
                 transaction.rollback().await.map_err(error::from_sqlx)?;
+                // What expired is spent, also if nothing is reserved.
+                let mut transaction = self.begin_transaction().await?;
+                for hold in &holds {
+                    charge_expired(&mut transaction, &encode(&hold.budget), now).await?;
+                }
+                transaction.commit().await.map_err(error::from_sqlx)?;
                 return Ok(Some(refused));
             }
         }

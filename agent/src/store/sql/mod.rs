@@ -57,6 +57,9 @@ pub struct SqlStore {
 /// Maximum time that a caller waits for a connection. A statement waits for a lock for the same time.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Maximum time in which the first connection must be made. A database that sleeps when it is idle needs several seconds to start.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Maximum number of connections to Postgres. A store in SQLite has one connection, because SQLite has only one writer.
 const CONNECTIONS: u32 = 16;
 
@@ -101,7 +104,7 @@ impl SqlStore {
     ///
     /// # Errors
     /// Returns an error if the URL is neither of Postgres nor of SQLite, if the database is in memory, or if the database cannot be
-    /// reached, created or migrated. The URL appears in no error.
+    /// reached within 30 s, created or migrated. The URL appears in no error.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         static DRIVERS: Once = Once::new();
         DRIVERS.call_once(sqlx::any::install_default_drivers);
@@ -124,9 +127,13 @@ impl SqlStore {
         }
         let settings = if is_postgres { POSTGRES } else { SQLITE };
         // A pool that fails reports only that it has no connection. The error of a single connection has the reason.
-        let mut first = AnyConnection::connect_with(&options).await.map_err(error::from_sqlx)?;
-        first.execute(sqlx::raw_sql(settings)).await.map_err(error::from_sqlx)?;
-        first.close().await.map_err(error::from_sqlx)?;
+        let first = async {
+            let mut first = AnyConnection::connect_with(&options).await?;
+            first.execute(sqlx::raw_sql(settings)).await?;
+            first.close().await
+        };
+        let late = |_| StoreError::new(StoreErrorKind::Timeout, "no connection was made within 30 s");
+        tokio::time::timeout(CONNECT_TIMEOUT, first).await.map_err(late)?.map_err(error::from_sqlx)?;
         let pool = AnyPoolOptions::new()
             .max_connections(if is_postgres { CONNECTIONS } else { 1 })
             .acquire_timeout(ACQUIRE_TIMEOUT)

@@ -34,15 +34,16 @@ const TAKE: &str =
 const FIRST_WAITING: &str = "select seq from agent_steering where session_id = $1 and taken_by = '' limit 1";
 
 /// Selects the last entry of each session, the latest first. The database reads the index on `written_at` until the page is full.
+/// `NAME` is the name, in a form of which `lower` changes only ASCII letters.
 const LIST: &str = "select session_id, seq, written_at from agent_session_entry entries
     where ($1 = 0 or written_at < $2 or (written_at = $2 and session_id > $3))
-    and lower(session_id) like lower($4) escape '\\' and not exists (select 1 from agent_session_entry later
+    and lower(NAME) like $4 escape '\\' and not exists (select 1 from agent_session_entry later
     where later.session_id = entries.session_id and later.seq > entries.seq)
     order by written_at desc, session_id limit $5";
 
 fn containing_pattern(text: &str) -> String {
     let escaped = encode(text).replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
-    format!("%{escaped}%")
+    format!("%{escaped}%").to_ascii_lowercase()
 }
 
 /// Maximum number of attempts to add a message to an inbox, or to take messages from it, while other callers use the same inbox.
@@ -80,6 +81,10 @@ impl SqlStore {
         expected: u64,
         entries: Vec<SessionEntry>,
     ) -> Result<u64, StoreError> {
+        // No session has so many entries, and the numbers of the new ones would overflow.
+        if expected > u64::MAX / 4 {
+            return Err(StoreError::conflict(session, expected));
+        }
         let write = |entry: &SessionEntry| {
             let text = serde_json::to_string(entry)
                 .map_err(|error| error::corrupt_json("an entry that is not JSON", error))?;
@@ -166,7 +171,9 @@ impl SqlStore {
         after: Option<&SessionSummary>,
         limit: usize,
     ) -> Result<Vec<SessionSummary>, StoreError> {
-        let rows = sqlx::query(LIST)
+        let name = if self.is_postgres { "session_id collate \"C\"" } else { "session_id" };
+        // The statement is safe, because it consists only of constants of this file.
+        let rows = sqlx::query(sqlx::AssertSqlSafe(LIST.replace("NAME", name)))
             .bind(i64::from(after.is_some()))
             .bind(after.map_or(0, |after| after.at))
             .bind(encode(after.map_or("", |after| &after.session)))

@@ -23,7 +23,7 @@ impl RecordedExchange {
         [&mut self.reply, &mut self.error]
             .into_iter()
             .flatten()
-            .for_each(|value| scrubber.clean_reply(value));
+            .for_each(|value| scrubber.remove_secrets(value));
     }
 
     pub(super) fn reply(&self) -> Result<AssistantMessage, ModelError> {
@@ -44,6 +44,9 @@ impl RecordedExchange {
             if let Some(seconds) = error.get("retry_after").and_then(Value::as_f64) {
                 made = made.with_retry_after(Duration::try_from_secs_f64(seconds).unwrap_or_default());
             }
+            if let Some(retryable) = error.get("retryable").and_then(Value::as_bool) {
+                made = made.with_retryable(retryable);
+            }
             return Err(made);
         }
         let text = self.reply.as_ref().unwrap_or(&Value::Null).to_string();
@@ -52,6 +55,7 @@ impl RecordedExchange {
                 ModelErrorKind::Other,
                 format!("a reply in the cassette is not a message: {error}"),
             )
+            .with_source(error)
         })
     }
 
@@ -65,6 +69,9 @@ impl RecordedExchange {
         }
         if let Some(delay) = error.retry_after() {
             kept["retry_after"] = delay.as_secs_f64().into();
+        }
+        if error.is_retryable() != ModelError::new(error.kind(), "").is_retryable() {
+            kept["retryable"] = error.is_retryable().into();
         }
         Self { request, reply: None, error: Some(kept) }
     }

@@ -1,16 +1,17 @@
 //! The file format of a cassette.
 //!
 //! ```json
-//! {"cassette": 1, "model": {"provider", "api", "model", "images", …},
+//! {"cassette": 2, "model": {"provider", "api", "model", "images", …},
 //!  "tools": {"NAME@FINGERPRINT": {"name", "description", "parameters", "strict"?}},
 //!  "exchanges": [{"request": {"system"?, "continues"?: 1, "messages": […], "tools"?: ["NAME@FINGERPRINT"], …},
 //!                 "reply": MESSAGE} or {…, "error": {"kind", "message", …}}]}
 //! ```
 //!
 //! `continues` is the number of an earlier exchange, counted from 1. The messages of the earlier exchange precede the messages of
-//! this exchange.
+//! this exchange. Requests of version 1 lack the settings [`LATER`], and may have secrets that this version removes.
 
 use super::exchange::RecordedExchange;
+use super::scrub::Scrubber;
 use super::secrets::SecretValues;
 use super::{VARIABLE, not_a_cassette, unusable};
 use crate::message::Message;
@@ -21,7 +22,10 @@ use serde_json::{Map, Value, json};
 use std::io::Write as _;
 use std::path::Path;
 
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
+
+/// The settings that are recorded from version 2 on.
+const LATER: [&str; 2] = ["compact_at", "examples_in_descriptions"];
 
 /// The keys of the model's context window and output limit, in tokens.
 pub(super) const WINDOW: &str = "context_window";
@@ -30,6 +34,8 @@ pub(super) const MAX_OUTPUT: &str = "max_output";
 pub(super) struct Tape {
     model: Value,
     pub(super) exchanges: Vec<RecordedExchange>,
+    version: u64,
+    is_clean: bool,
 }
 
 impl Tape {
@@ -50,7 +56,7 @@ impl Tape {
                 model[key] = tokens.into();
             }
         }
-        Self { model, exchanges: Vec::new() }
+        Self { model, exchanges: Vec::new(), version: VERSION, is_clean: true }
     }
 
     /// Returns a limit of the recorded model, or `None` if the model had no such limit.
@@ -80,12 +86,15 @@ impl Tape {
             unusable(format!("cassette `{path}` cannot be read: {source}; record it with {VARIABLE}=record"))
                 .with_source(source)
         })?;
-        let file: Value = serde_json::from_str(&text).map_err(|error| not_a_cassette(path, error))?;
-        if file.get("cassette").and_then(Value::as_u64) != Some(VERSION) {
-            return Err(not_a_cassette(path, format!("`cassette` is not {VERSION}: record it again")));
+        let file: Value =
+            serde_json::from_str(&text).map_err(|error| not_a_cassette(path, &error).with_source(error))?;
+        let version = file.get("cassette").and_then(Value::as_u64).unwrap_or_default();
+        if !(1..=VERSION).contains(&version) {
+            return Err(not_a_cassette(path, format!("`cassette` is not 1 to {VERSION}: record it again")));
         }
         let tools = file.get("tools").and_then(Value::as_object).cloned().unwrap_or_default();
-        let mut tape = Self { model: file.get("model").cloned().unwrap_or_default(), exchanges: Vec::new() };
+        let model = file.get("model").cloned().unwrap_or_default();
+        let mut tape = Self { model, exchanges: Vec::new(), version, is_clean: version == VERSION };
         for (number, exchange) in
             (1..).zip(file.get("exchanges").and_then(Value::as_array).into_iter().flatten())
         {
@@ -94,11 +103,23 @@ impl Tape {
             tape.expand(&mut request, &tools).map_err(|reason| wrong(&reason))?;
             let (reply, error) = (exchange.get("reply").cloned(), exchange.get("error").cloned());
             if reply.is_some() == error.is_some() {
-                return Err(wrong("it has one of `reply` and `error`"));
+                return Err(wrong("it needs either `reply` or `error`"));
             }
             tape.exchanges.push(RecordedExchange { request, reply, error });
         }
         Ok(tape)
+    }
+
+    /// Makes a request and those of a file of version 1 comparable.
+    pub(super) fn adapt(&mut self, request: &mut Value, scrubber: &Scrubber) {
+        if self.version == 1
+            && let Some(request) = request.as_object_mut()
+        {
+            LATER.iter().for_each(|key| drop(request.shift_remove(*key)));
+        }
+        if !std::mem::replace(&mut self.is_clean, true) {
+            self.exchanges.iter_mut().for_each(|exchange| scrubber.remove_secrets(&mut exchange.request));
+        }
     }
 
     /// Inserts the messages and tools that the file contains only once, because several exchanges share them.
@@ -208,6 +229,7 @@ pub(super) fn request_json(request: &ModelRequest, secrets: &SecretValues) -> Va
     let managed: Vec<Value> = request.managed_tools.iter().map(managed_json).collect();
     put("managed_tools", (!managed.is_empty()).then(|| managed.into()));
     put("strict_tools", request.strict_tools.then(|| true.into()));
+    put("examples_in_descriptions", request.examples_in_descriptions.then(|| true.into()));
     put(
         "tool_choice",
         match &request.tool_choice {
@@ -228,6 +250,7 @@ pub(super) fn request_json(request: &ModelRequest, secrets: &SecretValues) -> Va
         request.output.as_ref().map(|output| json!({"name": output.name, "schema": *output.schema})),
     );
     put("cache", cache_text(request).map(Value::from));
+    put("compact_at", request.compact_at.map(Value::from));
     put("metadata", (!request.metadata.is_empty()).then(|| request.metadata.clone().into()));
     put(
         "provider_options",

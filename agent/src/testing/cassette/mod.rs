@@ -86,9 +86,10 @@ const VARIABLE: &str = "AGENT_CASSETTES";
 /// difference, if a function of `#[arg(validate)]` refuses the substitute, or if the result of a tool depends on the secret.
 ///
 /// A cassette never receives keys in headers. Before anything is written or compared, `[scrubbed]` replaces text that looks like a key
-/// (`sk-…`, `Bearer …`, a JWT and the like), and values of fields with names such as `api_key` or `password`. It also replaces the values,
-/// of 12 or more bytes, of environment variables whose names end in `_KEY`, `_TOKEN`, `_SECRET` or `_PASSWORD`. Add your own secrets with
-/// [`secret`](Self::secret) and [`scrub`](Self::scrub). On replay, a tool that was called with such a value receives `[scrubbed]`.
+/// (`sk-…`, `Bearer …`, a JWT and the like), and texts and numbers in fields with names such as `api_key` or `password`, also in JSON
+/// within a text. It also replaces the values, of 12 or more bytes, of environment variables whose names end in `_KEY`, `_TOKEN`, `_SECRET`
+/// or `_PASSWORD`. Add your own secrets with [`secret`](Self::secret) and [`scrub`](Self::scrub). On replay, a tool that was called with
+/// such a value receives `[scrubbed]`.
 #[derive(Clone)]
 pub struct Cassette {
     settings: Arc<CassetteSettings>,
@@ -214,7 +215,7 @@ impl Cassette {
     /// # Ok(()) }
     /// ```
     pub fn secret(mut self, secret: impl Into<String>) -> Self {
-        Arc::make_mut(&mut self.settings).scrubber.add_secret(secret.into());
+        Arc::make_mut(&mut self.settings).scrubber.add_secret(&secret.into());
         self
     }
 
@@ -285,15 +286,16 @@ impl Cassette {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn replay(&self, request: &Value) -> Result<AssistantMessage, ModelError> {
+    fn replay(&self, mut request: Value) -> Result<AssistantMessage, ModelError> {
         let mut state = self.lock();
         let CassetteState { tape, played, .. } = &mut *state;
-        let same = |exchange: &&RecordedExchange| matches(&exchange.request, request);
+        tape.adapt(&mut request, &self.settings.scrubber);
+        let same = |exchange: &&RecordedExchange| matches(&exchange.request, &request);
         let next = (0..)
             .zip(&tape.exchanges)
             .find(|(at, exchange)| same(exchange) && !played.get(*at).copied().unwrap_or(true));
         let Some((at, exchange)) = next else {
-            return Err(self.miss(tape, request, tape.exchanges.iter().any(|exchange| same(&exchange))));
+            return Err(self.miss(tape, &request, tape.exchanges.iter().any(|exchange| same(&exchange))));
         };
         if let Some(played) = played.get_mut(at) {
             *played = true;
@@ -327,12 +329,17 @@ impl Model for Cassette {
         let (mut asked, source) = {
             let mut state = self.lock();
             state.secrets.add_request(request);
-            (request_json(request, &state.secrets), state.source.clone())
+            let mut asked = request_json(request, &state.secrets);
+            // The scrubber changes JSON within a text, so that the text of a secret would not be found in it any more.
+            if state.source.is_some() {
+                state.secrets.clean_request(&mut asked);
+            }
+            (asked, state.source.clone())
         };
         self.settings.scrubber.clean(&mut asked);
         match source {
             None => {
-                let reply = self.replay(&asked);
+                let reply = self.replay(asked);
                 let replied = std::future::ready(reply);
                 ModelStream::from_reply(cx, &self.info, replied).with_argument_events(request)
             }
@@ -389,6 +396,7 @@ impl Recording {
             Ok(()) => {
                 let reply = state.secrets.add_reply(self.events.partial());
                 let mut exchange = RecordedExchange::of_reply(request, &reply);
+                state.secrets.clean(&mut exchange);
                 exchange.clean(scrubber);
                 state.secrets.restore(&mut exchange, &reply);
                 exchange
@@ -419,8 +427,11 @@ impl Stream for Recording {
         match ready!(Pin::new(&mut self.events).poll_next(cx)) {
             Some(Ok(event)) => Poll::Ready(Some(Ok(event))),
             Some(Err(error)) => {
-                let recorded = self.record(Err(&error));
-                Poll::Ready(Some(Err(recorded.err().unwrap_or(error))))
+                let error = match self.record(Err(&error)) {
+                    Ok(()) => error,
+                    Err(unwritten) => unwritten.with_source(error),
+                };
+                Poll::Ready(Some(Err(error)))
             }
             None => Poll::Ready(self.record(Ok(())).err().map(Err)),
         }

@@ -1,5 +1,6 @@
 //! Removes secrets from requests and replies before they are written.
 
+use crate::quoted::quoted_forms;
 use regex::Regex;
 use serde_json::Value;
 use std::fmt;
@@ -25,12 +26,16 @@ static KEYS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&forms.join("|")).ok()
 });
 
+/// Pattern of the key of a JSON field within a text, up to its value. The second group is the backslashes before the closing quote: there
+/// are some if the JSON is quoted in a JSON string.
+static FIELD: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#""([^"\\]*)(\\*)"\s*:\s*"#).ok());
+
 type TextChange = dyn Fn(&str) -> String + Send + Sync;
 
 /// Removes secrets from JSON, and applies the changes of `Cassette::scrub`.
 #[derive(Clone)]
 pub(super) struct Scrubber {
-    /// The secrets, the longest first, because a secret may be part of another secret.
+    /// The secrets in all their forms, the longest first, because a secret may be part of another secret.
     secrets: Vec<String>,
     changes: Vec<Arc<TextChange>>,
 }
@@ -41,16 +46,16 @@ impl Scrubber {
             |name: &str| ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"].iter().any(|end| name.ends_with(end));
         let secrets = std::env::vars_os().filter_map(|(name, value)| {
             let value = value.into_string().ok()?;
-            (is_key(name.to_str()?) && value.len() >= MIN_LENGTH).then_some(value)
+            (is_key(name.to_str()?) && value.len() >= MIN_LENGTH).then(|| quoted_forms(&value))
         });
-        let mut scrubber = Self { secrets: secrets.collect(), changes: Vec::new() };
+        let mut scrubber = Self { secrets: secrets.flatten().collect(), changes: Vec::new() };
         scrubber.sort();
         scrubber
     }
 
-    pub(super) fn add_secret(&mut self, secret: String) {
+    pub(super) fn add_secret(&mut self, secret: &str) {
         if !secret.is_empty() {
-            self.secrets.push(secret);
+            self.secrets.extend(quoted_forms(secret));
             self.sort();
         }
     }
@@ -69,10 +74,10 @@ impl Scrubber {
         self.walk(request, true);
     }
 
-    /// Removes secrets from every text of a reply. The changes of `Cassette::scrub` are not applied, because the replay needs the tool
-    /// names and call ids of the reply.
-    pub(super) fn clean_reply(&self, reply: &mut Value) {
-        self.walk(reply, false);
+    /// Removes secrets from every text. The changes of `Cassette::scrub` are not applied, for example to a reply, because the replay needs
+    /// its tool names and call ids.
+    pub(super) fn remove_secrets(&self, value: &mut Value) {
+        self.walk(value, false);
     }
 
     /// Cleans a value. The recursion is bounded, because the nesting of messages is limited.
@@ -86,6 +91,7 @@ impl Scrubber {
                         Value::String(text) if names_secret(key) && !text.is_empty() => {
                             SCRUBBED.clone_into(text);
                         }
+                        Value::Number(_) if names_secret(key) => *value = SCRUBBED.into(),
                         value => self.walk(value, changes),
                     }
                 }
@@ -101,11 +107,56 @@ impl Scrubber {
         if let Some(keys) = &*KEYS {
             text = keys.replace_all(&text, SCRUBBED).into_owned();
         }
+        text = without_secret_fields(&text);
         if !changes {
             return text;
         }
         self.changes.iter().fold(text, |text, change| change(&text))
     }
+}
+
+/// Replaces the values of fields with secret names in the JSON within a text. The JSON may be incomplete, or quoted in JSON strings.
+fn without_secret_fields(text: &str) -> String {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(field) = FIELD.as_ref().and_then(|field| field.captures(rest)) {
+        let (Some(all), Some(key), Some(slashes)) = (field.get(0), field.get(1), field.get(2)) else { break };
+        let (head, value) = rest.split_at(all.end());
+        out.push_str(head);
+        rest = value;
+        if names_secret(key.as_str())
+            && let Some((scrubbed, after)) = scrub_value(value, slashes.as_str())
+        {
+            out.push_str(&scrubbed);
+            rest = after;
+        }
+    }
+    out + rest
+}
+
+/// Returns what replaces the string or number at the beginning of a text, and the text after it. `slashes` precede the quotes of a string.
+fn scrub_value<'t>(text: &'t str, slashes: &str) -> Option<(String, &'t str)> {
+    let Some(inner) = text.strip_prefix(slashes).and_then(|text| text.strip_prefix('"')) else {
+        let is_number = text.starts_with(|first: char| first.is_ascii_digit() || first == '-');
+        let after = text.trim_start_matches(|char: char| char.is_ascii_digit() || "-+.eE".contains(char));
+        return is_number.then(|| (format!("{slashes}\"{SCRUBBED}{slashes}\""), after));
+    };
+    let (mut end, mut run) = (inner.len(), 0);
+    for (at, byte) in inner.bytes().enumerate() {
+        match byte {
+            b'\\' => run += 1,
+            b'"' => {
+                // Each quoting of the JSON doubles the backslashes of the content, so the remainder belongs to the quote itself.
+                let own = run % (2 * slashes.len() + 2);
+                if own <= slashes.len() {
+                    end = at - own;
+                    break;
+                }
+                run = 0;
+            }
+            _ => run = 0,
+        }
+    }
+    (end > 0).then(|| (format!("{slashes}\"{SCRUBBED}"), inner.split_at(end).1))
 }
 
 fn names_secret(key: &str) -> bool {
@@ -139,8 +190,8 @@ mod tests {
     #[test]
     fn only_texts_that_look_like_keys_are_removed() {
         let mut scrubber = Scrubber { secrets: Vec::new(), changes: Vec::new() };
-        scrubber.add_secret("hunter2".to_owned());
-        scrubber.add_secret("hunter2-and-more".to_owned());
+        scrubber.add_secret("hunter2");
+        scrubber.add_secret("hunter2-and-more");
         let mut value = json!({
             "text": "use sk-abcdefghijklmnop1234, Bearer abcdefghijklmnop.qrst and hunter2-and-more",
             "api_key": "short",
@@ -162,5 +213,36 @@ mod tests {
         let once = value.clone();
         scrubber.clean(&mut value);
         assert_eq!(value, once, "a second time changes nothing");
+    }
+
+    #[test]
+    fn secrets_are_found_in_json_within_a_text() {
+        let mut scrubber = Scrubber { secrets: Vec::new(), changes: Vec::new() };
+        scrubber.add_secret("a\"b\\ü");
+        let quoted = |value: Value| json!(value.to_string()).to_string();
+        let hidden = json!({"user": "ann", "password": SCRUBBED, "n": 1});
+        let cases = [
+            (json!({"user": "ann", "password": "x", "n": 1}).to_string(), hidden.to_string()),
+            (quoted(json!({"user": "ann", "password": "\"x\\", "n": 1})), quoted(hidden.clone())),
+            (quoted(json!({"user": "ann", "password": 4711, "n": 1})), quoted(hidden)),
+            (
+                r#"Log: "API-Key" : -4.5e3, done"#.to_owned(),
+                r#"Log: "API-Key" : "[scrubbed]", done"#.to_owned(),
+            ),
+            (r#"{"secret": "cut \" off"#.to_owned(), r#"{"secret": "[scrubbed]"#.to_owned()),
+            (r#"["{\"secret\": \"cut", "x"]"#.to_owned(), r#"["{\"secret\": \"[scrubbed]", "x"]"#.to_owned()),
+            (quoted(json!(["a\"b\\ü"])), quoted(json!([SCRUBBED]))),
+            (
+                json!({"password": {"type": "string"}}).to_string(),
+                json!({"password": {"type": "string"}}).to_string(),
+            ),
+        ];
+        for (text, wanted) in cases {
+            assert_eq!(scrubber.text(&text, true), wanted, "{text}");
+            assert_eq!(scrubber.text(&wanted, true), wanted, "a second time changes nothing");
+        }
+        let mut value = json!({"password": 4711});
+        scrubber.clean(&mut value);
+        assert_eq!(value, json!({"password": SCRUBBED}));
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(super) const WITHHELD: &str = "[secret]";
 /// The number of arguments that are generated for each definition of a tool, to find substitutes for secrets.
 const SAMPLES: usize = 24;
-/// The keys whose texts stay unchanged, because a reply cannot be replayed without these texts.
+/// The keys of messages and their parts whose texts stay unchanged, because a reply cannot be replayed without these texts.
 const STRUCTURE: [&str; 12] = [
     "role",
     "type",
@@ -29,6 +29,10 @@ const STRUCTURE: [&str; 12] = [
     "provider",
     "api",
 ];
+
+/// The keys of messages and parts whose values have keys of [`STRUCTURE`]. The keys within all other values are free, for example those of
+/// arguments.
+const NESTED: [&str; 3] = ["content", "for_model", "provider_data"];
 
 pub(super) struct SecretValues {
     arguments: SecretArguments,
@@ -90,7 +94,7 @@ impl SecretValues {
             let written =
                 exchange.reply.as_mut().and_then(|reply| reply.pointer_mut(&format!("/content/{at}/args")));
             let Some(written) = written else { continue };
-            // The path is empty if the arguments are a single text. The scrubber does not change this text, because it has no key.
+            // The path is empty if the arguments are a single text, which is not restored, because it may contain other secrets.
             for path in hidden_paths(&value, &shown).into_iter().filter(|path| !path.is_empty()) {
                 if let (Some(written), Some(value)) = (written.pointer_mut(&path), value.pointer(&path)) {
                     *written = value.clone();
@@ -126,19 +130,27 @@ impl SecretValues {
     }
 
     pub(super) fn clean(&self, exchange: &mut RecordedExchange) {
+        self.clean_request(&mut exchange.request);
+        if !self.texts.is_empty() {
+            let ends = [&mut exchange.reply, &mut exchange.error].into_iter().flatten();
+            ends.for_each(|value| self.walk(value, true));
+        }
+    }
+
+    pub(super) fn clean_request(&self, request: &mut Value) {
         if self.texts.is_empty() {
             return;
         }
-        for (key, value) in exchange.request.as_object_mut().into_iter().flatten() {
+        for (key, value) in request.as_object_mut().into_iter().flatten() {
             if key != "tools" {
-                self.walk(value);
+                self.walk(value, key != "metadata" && key != "provider_options");
             }
         }
-        [&mut exchange.reply, &mut exchange.error].into_iter().flatten().for_each(|value| self.walk(value));
     }
 
-    /// Removes the texts of secrets from a value. The recursion is bounded, because the nesting of messages is limited.
-    fn walk(&self, value: &mut Value) {
+    /// Removes the texts of secrets from a value, except for texts of its [`STRUCTURE`] if it has one. The recursion is bounded, because
+    /// the nesting of messages is limited.
+    fn walk(&self, value: &mut Value, has_structure: bool) {
         match value {
             Value::String(text) => {
                 for secret in &self.texts {
@@ -149,11 +161,12 @@ impl SecretValues {
                     }
                 }
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.walk(item)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.walk(item, has_structure)),
             Value::Object(map) => {
                 for (key, value) in map {
-                    if !(value.is_string() && STRUCTURE.contains(&key.as_str())) {
-                        self.walk(value);
+                    let is_in = |keys: &[&str]| has_structure && keys.contains(&key.as_str());
+                    if !(value.is_string() && is_in(&STRUCTURE)) {
+                        self.walk(value, is_in(&NESTED));
                     }
                 }
             }

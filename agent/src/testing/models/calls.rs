@@ -22,8 +22,8 @@ const MAX_LENGTH: u64 = 10_000;
 const MAX_ITEMS: u64 = 500;
 
 /// Returns calls for one tool, without duplicates: valid calls, calls at the limits of the schema and just beyond them, and the mistakes of
-/// careless models. Returns none if no valid call can be generated.
-pub(super) fn calls(definition: &ToolDefinition, counts: Counts) -> Vec<(CallKind, String)> {
+/// careless models. Returns `None` if no valid call can be generated.
+pub(super) fn calls(definition: &ToolDefinition, counts: Counts) -> Option<Vec<(CallKind, String)>> {
     let (plan, schema) = (definition.plan(), definition.parameters());
     let is_right = |value: &Value| {
         plan.parse::<Value>(&value.to_string()).is_ok_and(|parsed| parsed.coercions().is_empty())
@@ -47,7 +47,7 @@ pub(super) fn calls(definition: &ToolDefinition, counts: Counts) -> Vec<(CallKin
     for value in right.iter().step_by(apart).take(counts.valid) {
         add(CallKind::Valid, value.to_string());
     }
-    let Some(first) = right.first() else { return calls };
+    let first = right.first()?;
     let mut left = counts.boundary;
     for (edge, is_any_text) in edges(schema, first) {
         let is_taken = fits(plan, &edge);
@@ -73,7 +73,7 @@ pub(super) fn calls(definition: &ToolDefinition, counts: Counts) -> Vec<(CallKin
             }
         }
     }
-    calls
+    Some(calls)
 }
 
 fn fits(plan: &Plan, value: &Value) -> bool {

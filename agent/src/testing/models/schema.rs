@@ -1,6 +1,7 @@
 //! A model that tries every tool of its requests.
 
 use super::calls::{Counts, calls};
+use crate::args::REFUSAL;
 use crate::message::{Message, OutcomeKind};
 use crate::model::{Model, ModelInfo, ModelRequest, ModelStream, ScriptedReply, StepCx, reply};
 use crate::testing::sample::samples;
@@ -35,6 +36,8 @@ pub struct SchemaModel {
 struct SchemaModelState {
     known: HashSet<String>,
     waiting: VecDeque<SchemaCall>,
+    /// The names of the tools for which no valid call could be generated.
+    untried: Vec<String>,
     /// The calls that were made. The id of a call contains its position in this list.
     made: Vec<SchemaCall>,
 }
@@ -126,12 +129,14 @@ impl SchemaModel {
     /// with functions of `#[arg(validate)]` may refuse arguments that fit its schema; the table then lists the reasons.
     ///
     /// # Panics
-    /// Panics with the table and the faulty calls if a tool did any of this. Panics if no tool was called.
+    /// Panics with the table and the faulty calls if a tool did any of this, or if no valid call of a tool could be generated. Panics if
+    /// the model was shown no tools.
     #[track_caller]
     pub fn assert_safe(&self) {
-        let calls = self.calls();
+        let (calls, untried) = (self.calls(), self.state().untried.clone());
+        let table = Table { calls: &calls, untried: &untried };
+        assert!(untried.is_empty() && calls.iter().all(|call| call.fault().is_none()), "{table}");
         assert!(!calls.is_empty(), "nothing was called: the model was shown no tools");
-        assert!(calls.iter().all(|call| call.fault().is_none()), "{}", Table { calls: &calls });
     }
 
     fn state(&self) -> MutexGuard<'_, SchemaModelState> {
@@ -145,7 +150,11 @@ impl SchemaModel {
             let is_selected = self.only.is_empty() || self.only.iter().any(|name| name == tool.name());
             if is_selected && state.known.insert(tool.name().to_owned()) {
                 let has_checks = tool.plan().source().is_some_and(has_checks);
-                let made = calls(tool, self.counts).into_iter().map(|(kind, arguments)| SchemaCall {
+                let Some(made) = calls(tool, self.counts) else {
+                    state.untried.push(tool.name().to_owned());
+                    continue;
+                };
+                let made = made.into_iter().map(|(kind, arguments)| SchemaCall {
                     tool: tool.name().to_owned(),
                     kind,
                     arguments,
@@ -172,13 +181,14 @@ impl SchemaModel {
     }
 }
 
-/// Returns whether `x-checked` in a schema says that the application has functions of `#[arg(validate)]`. Strings do not count, because
-/// types of this crate set `x-checked`, too.
+/// Returns whether `x-checked` in a schema says that the application has functions of `#[arg(validate)]`. Durations and Base64 do not
+/// count, because `HumanDuration` and `Base64` of this crate set `x-checked`, too.
 fn has_checks(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => {
-            let is_text = map.get("type").is_some_and(|kind| kind == "string");
-            map.get("x-checked") == Some(&Value::Bool(true)) && !is_text || map.values().any(has_checks)
+            let says = |key: &str, word: &str| map.get(key).is_some_and(|value| value == word);
+            let is_own = says("format", "duration") || says("contentEncoding", "base64");
+            map.get("x-checked") == Some(&Value::Bool(true)) && !is_own || map.values().any(has_checks)
         }
         Value::Array(items) => items.iter().any(has_checks),
         _ => false,
@@ -310,7 +320,7 @@ impl SchemaCall {
         match self.code.as_deref() {
             Some("invalid_arguments") => true,
             // A tool that asks for a better call too often also fails with this code, so the beginning of the report is compared.
-            Some("retries_exhausted") => self.text.starts_with("Invalid arguments for "),
+            Some("retries_exhausted") => self.text.starts_with(REFUSAL),
             _ => false,
         }
     }
@@ -348,12 +358,14 @@ impl SchemaCall {
 
 impl fmt::Display for SchemaModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Table { calls: &self.calls() }.fmt(f)
+        let untried = self.state().untried.clone();
+        Table { calls: &self.calls(), untried: &untried }.fmt(f)
     }
 }
 
 struct Table<'a> {
     calls: &'a [SchemaCall],
+    untried: &'a [String],
 }
 
 impl Table<'_> {
@@ -375,6 +387,9 @@ impl Table<'_> {
         if by_reason.len() > MAX_REASONS {
             write!(f, "\n- `{tool}`: refused by checks for {} more reasons", by_reason.len() - MAX_REASONS)?;
         }
+        if self.untried.iter().any(|untried| untried == tool) {
+            write!(f, "\n- `{tool}`: no call that fits its schema could be generated, so it was not tried")?;
+        }
         let is_tried = of_tool().any(|call| call.kind == CallKind::Valid && call.outcome.is_some());
         if is_tried && !of_tool().any(SchemaCall::is_completed) {
             write!(f, "\n- `{tool}`: no call completed, so what it does with good arguments was not tried")?;
@@ -386,9 +401,9 @@ impl Table<'_> {
 impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut tools: Vec<&str> = Vec::new();
-        for call in self.calls {
-            if !tools.contains(&call.tool.as_str()) {
-                tools.push(&call.tool);
+        for tool in self.calls.iter().map(|call| &call.tool).chain(self.untried) {
+            if !tools.contains(&tool.as_str()) {
+                tools.push(tool);
             }
         }
         let names = tools.clone();

@@ -20,9 +20,9 @@ impl Sampler<'_> {
         let value = ways.get(self.choices.pick(ways.len())).copied().unwrap_or(least);
         match whole("multipleOf") {
             Some(step) if step > 0 => {
-                let down = value - value.rem_euclid(step);
-                let fits = if down < least { down.saturating_add(step) } else { down };
-                fits.into()
+                let rest = value.rem_euclid(step);
+                let down = value.checked_sub(rest).filter(|down| *down >= least);
+                down.unwrap_or_else(|| value.saturating_add(step - rest)).into()
             }
             _ => value.into(),
         }

@@ -10,7 +10,7 @@ use crate::tool::registry::Registry;
 use crate::tool::set::ToolSet;
 use crate::tool::value::Tool;
 use serde_json::{Value, json};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// The metadata key of a search result under which the names of the found tools are stored. Models do not see metadata.
@@ -24,9 +24,8 @@ const MOST: usize = 20;
 const LISTED: usize = 50;
 
 impl ToolSet {
-    /// Adds a tool `search_tools`, with which models find the [deferred](ToolDefinition::is_deferred) tools of this set. Adds nothing if no
-    /// tool is deferred, or if a name in the set already ends with `search_tools`. Call this method last: it does not find tools that are
-    /// added or renamed later.
+    /// Adds a tool `search_tools`, with which models find the [deferred](ToolDefinition::is_deferred) tools of the registry that runs the
+    /// search. Adds nothing if no tool of this set is deferred, or if a name in the set already ends with `search_tools`.
     ///
     /// The result of a search contains the names of the tools that were found. [`Registry::shown`] reads the names from the results in the
     /// conversation, and shows these tools after all other tools.
@@ -151,14 +150,22 @@ fn search_tool(deferred: Vec<ToolDefinition>) -> Result<Tool, DefinitionError> {
         .with_keyword("default", USUAL)
         .read_only(true)
         .cache(false)
-        .build(move |arguments: Value, _: ToolContext| {
+        .build(move |arguments: Value, cx: ToolContext| {
             let limit = arguments["limit"].as_u64().and_then(|limit| usize::try_from(limit).ok()).unwrap_or(USUAL);
+            // The registry may have fewer tools than the set for which the search was made.
+            let deferred = match cx.registered() {
+                [] => deferred.clone(),
+                all => all.iter().filter(|tool| tool.is_deferred()).cloned().collect(),
+            };
             let found = ranked(&deferred, arguments["query"].as_str().unwrap_or_default(), limit);
             std::future::ready(answer(&deferred, &found))
         })
 }
 
 fn answer(deferred: &[ToolDefinition], found: &[&ToolDefinition]) -> ToolOutput {
+    if deferred.is_empty() {
+        return ToolOutput::text("There are no more tools.");
+    }
     if found.is_empty() {
         let names: Vec<&str> = deferred.iter().map(ToolDefinition::name).take(LISTED).collect();
         let more = deferred.len() - names.len();
@@ -174,7 +181,8 @@ fn answer(deferred: &[ToolDefinition], found: &[&ToolDefinition]) -> ToolOutput 
 /// Returns at most `limit` tools that share a word with the query, best first. A word counts more in a name than in a description, and more
 /// if few tools have it.
 fn ranked<'d>(tools: &'d [ToolDefinition], query: &str, limit: usize) -> Vec<&'d ToolDefinition> {
-    let wanted: HashSet<String> = words(query).collect();
+    // The words are sorted, because a sum of floats depends on the order.
+    let wanted: BTreeSet<String> = words(query).collect();
     let known: Vec<Vec<(String, f64)>> = tools.iter().map(weighted).collect();
     let has = |tool: &[(String, f64)], word: &str| -> f64 {
         tool.iter().filter(|(own, _)| alike(own, word)).map(|(_, weight)| *weight).fold(0.0, f64::max)

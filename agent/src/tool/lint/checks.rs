@@ -221,22 +221,31 @@ fn too_long(said: &str, longest: usize) -> Option<String> {
     (length > longest).then(|| format!("the description has {length} characters, {longest} are enough"))
 }
 
-fn values(schema: &Value) -> Vec<&str> {
-    let words = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
-    words.filter_map(Value::as_str).collect()
+/// Returns the texts that a parameter, or an item of its list, may be, and for each whether a description explains it.
+fn values(schema: &Value) -> Vec<(&str, bool)> {
+    let said = raw_description(schema);
+    let list = |keyword: &str| schema.get(keyword).and_then(Value::as_array).into_iter().flatten();
+    let mut found: Vec<(&str, bool)> =
+        list("enum").filter_map(Value::as_str).map(|word| (word, mentions(said, word))).collect();
+    found.extend(schema.get("const").and_then(Value::as_str).map(|word| (word, !said.is_empty())));
+    for inner in list("anyOf").chain(list("oneOf")).chain(schema.get("items")) {
+        found.extend(values(inner).into_iter().map(|(word, told)| (word, told || mentions(said, word))));
+    }
+    let mut seen = BTreeSet::new();
+    found.retain(|(word, _)| seen.insert(*word));
+    found
 }
 
 fn raw_description(schema: &Value) -> &str {
     schema.get("description").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns a fault for each pair of `enum` values with the same word stems, such as `file` and `files`, unless the description mentions
-/// both.
+/// Returns a fault for each pair of values with the same word stems, such as `file` and `files`, unless both are explained.
 fn similar_values(schema: &Value) -> Vec<String> {
-    let (words, said, mut found) = (values(schema), raw_description(schema), Vec::new());
-    for (n, other) in words.iter().enumerate() {
-        for one in &words[..n] {
-            if stems(one) == stems(other) && !(mentions(said, one) && mentions(said, other)) {
+    let (words, mut found) = (values(schema), Vec::new());
+    for (n, (other, other_is_told)) in words.iter().enumerate() {
+        for (one, is_told) in &words[..n] {
+            if stems(one) == stems(other) && !(*is_told && *other_is_told) {
                 found.push(format!("`{one}` and `{other}` are nearly the same word"));
             }
         }
@@ -245,13 +254,9 @@ fn similar_values(schema: &Value) -> Vec<String> {
 }
 
 fn meaningless_values(schema: &Value) -> Option<String> {
-    let (words, said) = (values(schema), raw_description(schema));
-    let codes: Vec<String> = words
-        .iter()
-        .filter(|word| is_code(word) && !mentions(said, word))
-        .take(5)
-        .map(|word| format!("`{word}`"))
-        .collect();
+    let words = values(schema);
+    let codes = words.iter().filter(|(word, is_told)| is_code(word) && !is_told);
+    let codes: Vec<String> = codes.take(5).map(|(word, _)| format!("`{word}`")).collect();
     (words.len() > 1 && !codes.is_empty()).then(|| format!("{} says nothing by itself", codes.join(", ")))
 }
 
@@ -264,7 +269,7 @@ fn mentions(text: &str, word: &str) -> bool {
     text.split(|char: char| !char.is_alphanumeric() && char != '_' && char != '-').any(|part| part == word)
 }
 
-/// Finds names in backticks that are similar to the name of a parameter, but are neither a parameter nor a value of an `enum`.
+/// Finds names in backticks that are similar to the name of a parameter, but are neither a parameter nor one of the allowed values.
 fn other_names(
     definition: &ToolDefinition,
     parameters: &[Parameter<'_>],
@@ -272,11 +277,8 @@ fn other_names(
     find: &mut impl FnMut(Lint, &str, String),
 ) {
     let known: BTreeSet<&str> = parameters.iter().map(|parameter| parameter.name).collect();
-    let words: BTreeSet<&str> = parameters
-        .iter()
-        .flat_map(|parameter| parameter.schema.get("enum").and_then(Value::as_array).into_iter().flatten())
-        .filter_map(Value::as_str)
-        .collect();
+    let words: BTreeSet<&str> =
+        parameters.iter().flat_map(|parameter| values(parameter.schema)).map(|(word, _)| word).collect();
     let mut look = |path: &str, said: &str, hint: &str| {
         let mut told = BTreeSet::new();
         for name in quoted(said).filter(|name| !known.contains(name) && !words.contains(name)) {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::UiData;
 use super::super::chunk::ChunkWriter;
-use super::super::view::{ShownEnd, file_of, is_web};
+use super::super::view::{ShownEnd, file_of, source_part};
 use super::calls::{CallEnding, CallProgress, UiCall};
 use super::child_run::{ChildEnd, ChildRun, call_facts, run_facts};
 use super::wire::{RunEnding, TextKind, UiPart, WaitingCall, WireFormat};
@@ -125,16 +125,7 @@ impl WireFormat for AiSdkFormat {
                 w.push(&json!({"type": "file", "url": url, "mediaType": media_type}));
             }
             UiPart::Source { uri, title, media_type } => {
-                let mut chunk = if is_web(uri) {
-                    json!({"type": "source-url", "sourceId": id, "url": uri})
-                } else {
-                    let media_type = media_type.unwrap_or("application/octet-stream");
-                    json!({"type": "source-document", "sourceId": id, "mediaType": media_type, "title": title.unwrap_or(uri)})
-                };
-                if let Some(title) = title {
-                    chunk["title"] = json!(title);
-                }
-                w.push(&chunk);
+                w.push(&source_part(id, uri, *title, *media_type));
             }
         }
     }

@@ -19,7 +19,7 @@ pub(super) struct UiCall {
     pub(super) tool: String,
     pub(super) args: Option<ToolArguments>,
     pub(super) progress: CallProgress,
-    /// The number of bytes of the arguments that were sent so far.
+    /// The number of bytes of the arguments that were sent, or cut off, so far.
     pub(super) streamed: usize,
     /// The id of the open approval request, or of the first question, that the front end has received.
     pub(super) request: Option<String>,
@@ -132,14 +132,21 @@ impl UiCalls {
         self.list.get_mut(at)
     }
 
+    /// Returns the tool calls of the protocol that have not ended.
     pub(super) fn open_calls(&mut self) -> Vec<usize> {
+        let mut open = self.open_calls_and_data();
+        open.retain(|&at| self.list.get(at).is_some_and(|call| call.is_part));
+        open
+    }
+
+    /// Returns the calls that have not ended, including the calls that were sent as data.
+    pub(super) fn open_calls_and_data(&mut self) -> Vec<usize> {
         let is_over = |call: &UiCall| call.progress == CallProgress::Ended && call.held_end.is_none();
         while self.list.get(self.settled).is_some_and(is_over) {
             self.settled += 1;
         }
         let rest = self.list.iter().enumerate().skip(self.settled);
-        let is_open = |call: &UiCall| call.is_part && call.progress < CallProgress::Ended;
-        rest.filter(|(_, call)| is_open(call)).map(|(at, _)| at).collect()
+        rest.filter(|(_, call)| call.progress < CallProgress::Ended).map(|(at, _)| at).collect()
     }
 
     pub(super) fn held_calls(&self) -> Vec<usize> {

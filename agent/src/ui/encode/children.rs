@@ -108,9 +108,9 @@ impl UiEncoder {
         let at = self.known_call(&id, &call.tool);
         let outermost = parent.as_ref().and_then(|parent| self.child_at(parent));
         let outermost = outermost.and_then(|at| self.children.get(at)).map(|run| run.outermost);
-        if let (false, Some(_), Some(call)) = (is_known, &parent, self.calls.get_mut(at)) {
+        if let (false, Some(parent), Some(call)) = (is_known, &parent, self.calls.get_mut(at)) {
             // The log has dropped the start of this call, so the front end never received the start.
-            call.is_part = false;
+            (call.is_part, call.child) = (false, Some(parent.clone()));
         }
         let call_id = self.calls.get(at).map_or_else(String::new, |call| call.unique_id.clone());
         let (run_id, tool) = (call.run_id.to_string(), call.tool.clone());
@@ -210,8 +210,8 @@ impl UiEncoder {
             let Some(child) = self.children.get(at) else { continue };
             let outermost = self.calls.get(child.outermost);
             if of.is_none_or(|id| outermost.is_some_and(|call| call.id == id)) {
-                let run_id = child.run_id.clone();
-                self.end_calls_of(w, format, |call| call.child.as_ref() == Some(&run_id));
+                let child = child.clone();
+                self.end_calls_of(Some(&child), w, format, |call| call.child.as_ref() == Some(&child.run_id));
                 self.child_end(at, &ChildEnd::Stopped("interrupted"), w, format);
             }
         }

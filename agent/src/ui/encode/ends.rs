@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::super::chunk::ChunkWriter;
 use super::super::view::{ShownEnd, cut};
 use super::calls::{CallEnding, CallProgress, UiCall};
+use super::child_run::ChildRun;
 use super::children::id_of_child_call;
 use super::wire::{RunEnding, WaitingCall, Wants, WireFormat};
 use super::{ResponsePhase, UiEncoder};
@@ -99,21 +100,28 @@ impl UiEncoder {
         format: &mut dyn WireFormat,
     ) {
         self.end_children(Some(call_id), w, format);
-        self.end_calls_of(w, format, |call| call.within.as_deref() == Some(call_id));
+        self.end_calls_of(None, w, format, |call| call.within.as_deref() == Some(call_id));
     }
 
+    /// Ends the calls for which `is_ended` returns `true`. `child` is the run that made them, if the front end knows this run.
     pub(super) fn end_calls_of(
         &mut self,
+        child: Option<&ChildRun>,
         w: &mut ChunkWriter<'_>,
         format: &mut dyn WireFormat,
         is_ended: impl Fn(&UiCall) -> bool,
     ) {
-        for at in self.calls.open_calls() {
+        for at in self.calls.open_calls_and_data() {
             let Some(call) = self.calls.get_mut(at).filter(|call| is_ended(call)) else { continue };
             let input =
                 call.args.as_ref().map_or_else(|| json!({}), |args| self.view.input(call.own_tool(), args));
             let shown = ShownEnd::Output(json!({"outcome": "ended"}));
-            format.call_end(w, call, &input, &CallEnding { shown, outcome: "ended".to_owned(), code: None });
+            let end = CallEnding { shown, outcome: "ended".to_owned(), code: None };
+            match child {
+                Some(child) => format.child_call_end(w, child, call, &input, &end),
+                None if call.is_part => format.call_end(w, call, &input, &end),
+                None => {}
+            }
             call.progress = CallProgress::Ended;
         }
     }
@@ -230,7 +238,7 @@ impl UiEncoder {
             "properties": {"approved": {"type": "boolean"}},
             "required": ["approved"],
         });
-        if let Some(edited) = self.view.schema(tool) {
+        if let Some(edited) = own.and_then(|tool| self.view.schema(tool)) {
             schema["properties"]["editedArgs"] = edited;
         }
         schema["properties"]["reason"] = json!({"type": "string"});

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::chunk::ChunkWriter;
-use super::super::view::{MAX_UNKNOWN, ShownEnd, file_of};
+use super::super::view::{MAX_UNKNOWN, PROVIDER_FAILED, ShownEnd, file_of, start};
 use super::UiEncoder;
 use super::calls::{CallEnding, CallProgress};
 use super::wire::{TextKind, UiPart, WireFormat};
@@ -177,15 +177,18 @@ impl UiEncoder {
         format: &mut dyn WireFormat,
     ) {
         let Some(call) = self.call_parts.get(&index).and_then(|&at| self.calls.get_mut(at)) else { return };
-        let is_cut = !self.view.is_known(&call.tool) && call.streamed + delta.len() > MAX_UNKNOWN;
-        if delta.is_empty()
-            || is_cut
-            || call.progress > CallProgress::Streaming
-            || !self.view.streams(&call.tool)
-        {
+        if call.progress > CallProgress::Streaming || !self.view.streams(&call.tool) {
             return;
         }
-        format.call_delta(w, call, delta);
+        let shown = if self.view.is_known(&call.tool) {
+            delta
+        } else {
+            start(delta, MAX_UNKNOWN.saturating_sub(call.streamed))
+        };
+        if !shown.is_empty() {
+            format.call_delta(w, call, shown);
+        }
+        // The whole delta counts, so that nothing is sent after a delta that was cut.
         call.streamed += delta.len();
     }
 
@@ -209,34 +212,14 @@ impl UiEncoder {
             Content::Refusal(text) => {
                 format.part(w, &self.part_id(index), &UiPart::Refusal(text));
             }
-            Content::Resource(resource) => {
-                let media_type = resource.mime_type.as_deref().or(resource.as_text().map(|_| "text/plain"));
-                self.source(index, &resource.uri, None, media_type, w, format);
-            }
-            Content::ResourceLink(link) => {
-                let title = link.title.as_deref().or(link.name.as_deref());
-                self.source(index, &link.uri, title, link.mime_type.as_deref(), w, format);
-            }
             content => {
                 if let Some((url, media_type)) = file_of(content) {
                     let file = UiPart::File { url: &url, media_type: &media_type };
                     format.part(w, &self.part_id(index), &file);
+                } else if let Some((uri, title, media_type)) = self.view.source_of(content) {
+                    format.part(w, &self.part_id(index), &UiPart::Source { uri, title, media_type });
                 }
             }
-        }
-    }
-
-    fn source(
-        &self,
-        index: usize,
-        uri: &str,
-        title: Option<&str>,
-        media_type: Option<&str>,
-        w: &mut ChunkWriter<'_>,
-        format: &mut dyn WireFormat,
-    ) {
-        if self.view.options.sources {
-            format.part(w, &self.part_id(index), &UiPart::Source { uri, title, media_type });
         }
     }
 
@@ -266,10 +249,7 @@ impl UiEncoder {
         let id = tool.id.clone().unwrap_or_else(|| format!("provider.{}", self.part_id(index)));
         let known = self.calls.open(&id);
         let at = known.unwrap_or_else(|| self.calls.add(&id, &tool.name, &self.message_id));
-        let input = match &tool.input {
-            Some(input) if self.view.options.args => input.clone(),
-            _ => json!({}),
-        };
+        let input = self.view.provider_input(tool);
         let Some(call) = self.calls.get_mut(at) else { return };
         if known.is_none() {
             call.is_provider = true;
@@ -280,7 +260,7 @@ impl UiEncoder {
         }
         let Some(output) = &tool.output else { return };
         let shown = if tool.is_error {
-            ShownEnd::Error("The provider's tool failed.".to_owned())
+            ShownEnd::Error(PROVIDER_FAILED.to_owned())
         } else {
             ShownEnd::Output(self.view.provider_output(output))
         };

@@ -90,8 +90,7 @@ fn last_messages(messages: &[Value], request: &mut UiRequest) -> Result<(), UiRe
 
 fn prompt(message: &Value, field: &str) -> Result<UserMessage, UiRequestError> {
     let field = format!("{field}/content");
-    let content = match message.get("content") {
-        Some(Value::String(text)) if text.is_empty() => Vec::new(),
+    let mut content: Vec<Part> = match message.get("content") {
         Some(Value::String(text)) => vec![Part::text(&**text)],
         given @ Some(Value::Array(_)) => {
             let parts = list(given, &field)?;
@@ -100,6 +99,7 @@ fn prompt(message: &Value, field: &str) -> Result<UserMessage, UiRequestError> {
         }
         _ => return Err(UiRequestError::invalid(field, "a text or a list of parts")),
     };
+    content.retain(|part| part.as_text() != Some(""));
     if content.is_empty() {
         return Err(UiRequestError::Empty);
     }

@@ -18,7 +18,7 @@ pub(super) fn decode(mut body: Map<String, Value>) -> Result<UiRequest, UiReques
     };
     let sent = |key: &'static str| optional(body.get(key), key, "an object", Value::as_object);
     let (edits, inputs) = (sent("edits")?, sent("inputs")?);
-    let (last, field) = if let Some(message) = body.get("message") {
+    let (last, field) = if let Some(message) = body.get("message").filter(|message| !message.is_null()) {
         (Some(message), "message".to_owned())
     } else {
         let messages = body.get("messages").and_then(Value::as_array);
@@ -42,10 +42,12 @@ pub(super) fn decode(mut body: Map<String, Value>) -> Result<UiRequest, UiReques
         }
     }
     // Tools are not part of the protocol. assistant-ui sends the declared tools as an object whose keys are the names of the tools.
-    if let Some(Value::Object(tools)) = body.shift_remove("tools") {
+    // Tools in another form belong to the application.
+    if let Some(Value::Object(tools)) = body.get("tools") {
         let named: Vec<Value> = tools.keys().map(|name| Value::String(name.clone())).collect();
         let tools = tools.iter().zip(&named);
         request.tools = tools::declared(tools.map(|((key, tool), name)| (key.clone(), Some(name), tool)))?;
+        body.shift_remove("tools");
     }
     for known in ["id", "messages", "message", "messageId", "trigger", "edits", "inputs"] {
         body.shift_remove(known);

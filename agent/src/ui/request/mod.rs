@@ -204,14 +204,16 @@ impl UiRequest {
 }
 
 fn id(value: Option<&Value>, field: &str) -> Result<String, UiRequestError> {
-    match value {
-        Some(Value::String(id))
-            if !id.is_empty() && id.len() <= MAX_ID && !id.chars().any(char::is_control) =>
-        {
-            Ok(id.clone())
-        }
-        _ => Err(UiRequestError::invalid(field, "an id of 1 to 512 bytes")),
+    let id = value.and_then(Value::as_str).unwrap_or_default();
+    check_id(id, field)?;
+    Ok(id.to_owned())
+}
+
+pub(super) fn check_id(id: &str, field: &str) -> Result<(), UiRequestError> {
+    if id.is_empty() || id.len() > MAX_ID || id.chars().any(char::is_control) {
+        return Err(UiRequestError::invalid(field, "an id of 1 to 512 bytes"));
     }
+    Ok(())
 }
 
 /// Reads a field that may be missing or `null`.

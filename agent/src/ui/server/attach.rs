@@ -83,10 +83,6 @@ fn catch_up(thread: &UiThread, id: u64, mut encoder: UiEncoder, chunks: &mut Vec
             AttachStep::Live => return true,
             AttachStep::More(behind, events) => {
                 encoder = behind;
-                let code = thread.lock().error_code.clone();
-                if let Some(code) = code {
-                    encoder.set_error_code(code);
-                }
                 for event in &events {
                     encoder.encode(event, chunks);
                 }

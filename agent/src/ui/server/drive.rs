@@ -13,6 +13,7 @@ use super::UiServer;
 use super::client_tools::ClientTools;
 use super::response::{self, UiBody};
 use super::thread::{KEPT, Reservation, ThreadState, UiThread};
+use crate::error_text::with_sources;
 use crate::loop_core::{Event, EventKind};
 use crate::runtime::{ResumeError, Run, RunError, SuspendedRun};
 
@@ -218,7 +219,7 @@ async fn drive(
     };
     if let Some(error) = error {
         let code = code_of(&error);
-        tracing::warn!(%run_id, code, "a run of a front end failed");
+        tracing::warn!(%run_id, code, error = %with_sources(&error), "a run of a front end failed");
         thread.lock().error_code = Some(code.to_owned());
     }
     if let Some(event) = last {
@@ -265,12 +266,13 @@ fn rejected(error: &RunError) -> UiRequestError {
             UiRequestError::refused_input(request_id, error)
         }
         RunError::Resume(error) => {
-            tracing::warn!(%error, "a run that waited cannot be resumed");
+            tracing::warn!(error = %with_sources(error), "a run that waited cannot be resumed");
             UiRequestError::NotPending
         }
         RunError::Busy => UiRequestError::Busy { run_id: String::new() },
         error => {
-            tracing::error!(code = error.code(), "a run of a front end does not begin");
+            let text = with_sources(error);
+            tracing::error!(code = error.code(), error = %text, "a run of a front end does not begin");
             UiRequestError::Unavailable
         }
     }

@@ -10,11 +10,15 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::super::UiProtocol;
-use super::super::view::{ShownEnd, View, file_of};
+#[cfg(feature = "ui-ai-sdk")]
+use super::super::view::source_part;
+use super::super::view::{PROVIDER_FAILED, ShownEnd, View, file_of};
 use super::UiServer;
 use super::thread::{MessageLabel, ThreadState, UiThread};
 use crate::loop_core::outcome_of;
-use crate::message::{Content, Message, Part, ToolArguments, ToolCall, ToolResultMessage};
+use crate::message::{
+    Content, Message, Part, ProviderTool, ToolArguments, ToolCall, ToolResultMessage, UserMessage,
+};
 use crate::tool::outcome::ToolResult;
 
 /// A message with its run and turn, if they are known.
@@ -138,17 +142,19 @@ impl HistoryRun {
             return json!({"id": self.id, "role": "user", "parts": parts.collect::<Vec<_>>()});
         }
         let mut parts = Vec::new();
-        for ((at, (_, message)), calls) in self.messages.iter().enumerate().zip(self.calls(view)) {
+        for ((at, (turn, message)), calls) in self.messages.iter().enumerate().zip(self.calls(view)) {
             match &**message {
                 Message::Assistant(reply) => {
                     parts.push(json!({"type": "step-start"}));
                     let mut calls = calls.into_iter();
-                    for part in &reply.content {
+                    for (index, part) in reply.content.iter().enumerate() {
+                        let id = format!("{turn}.{index}");
                         match &part.content {
                             Content::ToolCall(_) => {
                                 parts.extend(calls.next().map(|call| tool_part(view, &call)));
                             }
-                            _ => parts.extend(reply_part(view, part)),
+                            Content::ProviderTool(tool) => add_provider_tool(view, &mut parts, &id, tool),
+                            _ => parts.extend(reply_part(view, &id, part)),
                         }
                     }
                 }
@@ -175,11 +181,15 @@ impl HistoryRun {
             match &**message {
                 Message::User(message) => {
                     let id = if self.is_user { self.id.clone() } else { format!("{}.user.{at}", self.id) };
-                    list.push(json!({"id": id, "role": "user", "content": message.text()}));
+                    list.push(json!({"id": id, "role": "user", "content": user_content(message)}));
                 }
                 Message::Assistant(reply) => {
                     let mut shown = json!({"id": format!("{}.{turn}", self.id), "role": "assistant"});
-                    let text = reply.text();
+                    let texts = reply.content.iter().filter_map(|part| match &part.content {
+                        Content::Text(text) | Content::Refusal(text) => Some(&**text),
+                        _ => None,
+                    });
+                    let text: String = texts.collect();
                     if !text.is_empty() || calls.is_empty() {
                         shown["content"] = json!(text);
                     }
@@ -216,6 +226,30 @@ impl HistoryRun {
     }
 }
 
+/// Returns the text, or a list of parts if the message has files.
+#[cfg(feature = "ui-ag-ui")]
+fn user_content(message: &UserMessage) -> Value {
+    let shown = message.content.iter().filter_map(|part| {
+        if let Some(text) = part.as_text() {
+            return Some(json!({"type": "text", "text": text}));
+        }
+        let (url, media_type) = file_of(&part.content)?;
+        let kind = match &part.content {
+            Content::Image(_) => "image",
+            Content::Audio(_) => "audio",
+            _ if media_type.starts_with("video/") => "video",
+            _ => "document",
+        };
+        let source = match url.strip_prefix(&format!("data:{media_type};base64,")) {
+            Some(data) => json!({"type": "data", "value": data, "mimeType": media_type}),
+            None => json!({"type": "url", "value": url, "mimeType": media_type}),
+        };
+        Some(json!({"type": kind, "source": source}))
+    });
+    let parts: Vec<Value> = shown.collect();
+    if parts.iter().all(|part| part["type"] == "text") { json!(message.text()) } else { parts.into() }
+}
+
 #[cfg(feature = "ui-ai-sdk")]
 fn user_parts(content: &[Part]) -> Vec<Value> {
     let shown = content.iter().filter_map(|part| {
@@ -223,13 +257,19 @@ fn user_parts(content: &[Part]) -> Vec<Value> {
             return Some(json!({"type": "text", "text": text}));
         }
         let (url, media_type) = file_of(&part.content)?;
-        Some(json!({"type": "file", "url": url, "mediaType": media_type}))
+        let mut file = json!({"type": "file", "url": url, "mediaType": media_type});
+        if let Content::Image(media) | Content::Audio(media) | Content::Document(media) = &part.content
+            && let Some(name) = &media.name
+        {
+            file["filename"] = json!(name);
+        }
+        Some(file)
     });
     shown.collect()
 }
 
 #[cfg(feature = "ui-ai-sdk")]
-fn reply_part(view: &View, part: &Part) -> Option<Value> {
+fn reply_part(view: &View, id: &str, part: &Part) -> Option<Value> {
     match &part.content {
         Content::Text(text) if !text.is_empty() => {
             Some(json!({"type": "text", "text": text, "state": "done"}))
@@ -239,9 +279,33 @@ fn reply_part(view: &View, part: &Part) -> Option<Value> {
         }
         Content::Refusal(text) => Some(json!({"type": "data-agent-refused", "data": {"text": text}})),
         content => {
+            if let Some((uri, title, media_type)) = view.source_of(content) {
+                return Some(source_part(id, uri, title, media_type));
+            }
             let (url, media_type) = file_of(content)?;
             Some(json!({"type": "file", "url": url, "mediaType": media_type}))
         }
+    }
+}
+
+/// Adds a call that the provider ran. The input and the output of the call may be in one part or in two parts.
+#[cfg(feature = "ui-ai-sdk")]
+fn add_provider_tool(view: &View, parts: &mut Vec<Value>, part_id: &str, tool: &ProviderTool) {
+    let id = tool.id.clone().unwrap_or_else(|| format!("provider.{part_id}"));
+    let known = parts.iter().rposition(|part| part["providerExecuted"] == true && part["toolCallId"] == *id);
+    let known = known.and_then(|at| parts.get_mut(at));
+    let input = known.as_ref().map_or_else(|| view.provider_input(tool), |part| part["input"].clone());
+    let mut part =
+        json!({"type": "dynamic-tool", "toolName": tool.name, "toolCallId": id, "providerExecuted": true});
+    let (state, key, shown) = match &tool.output {
+        Some(_) if tool.is_error => ("output-error", "errorText", json!(PROVIDER_FAILED)),
+        Some(output) => ("output-available", "output", view.provider_output(output)),
+        None => ("output-available", "output", json!({"outcome": "completed"})),
+    };
+    (part["state"], part["input"], part[key]) = (json!(state), input, shown);
+    match known {
+        Some(known) => *known = part,
+        None => parts.push(part),
     }
 }
 

@@ -25,9 +25,9 @@ use self::client_tools::ClientTools;
 use self::settings::UiLimits;
 use self::thread::UiThread;
 use super::options::WhileBusy;
-use super::request::UiAnswer;
+use super::request::{UiAnswer, check_id};
 use super::{UiOptions, UiProtocol, UiRequest, UiRequestError};
-use crate::message::Part;
+use crate::message::{Part, UserMessage};
 use crate::runtime::{Assistant, RunHandle};
 use crate::tool::BoxFuture;
 use crate::tool::registry::Registry;
@@ -112,6 +112,8 @@ impl ServerShared {
     }
 
     async fn thread(&self, scope: &Arc<str>, thread: &str) -> Result<Arc<UiThread>, UiRequestError> {
+        // The application may pass an id as the front end sent it.
+        check_id(thread, "thread")?;
         let (cell, forgotten) = {
             let mut threads = self.threads();
             let key = (scope.clone(), thread.to_owned());
@@ -130,6 +132,7 @@ impl ServerShared {
                 }
             };
             let assistant = assistant.map_err(|error| {
+                let error = crate::error_text::with_sources(&*error);
                 tracing::error!(%error, "the assistant of a thread cannot be opened");
                 UiRequestError::Unavailable
             })?;
@@ -142,6 +145,10 @@ impl ServerShared {
     /// tenth of the allowed threads, only threads of this scope are removed.
     fn make_room(&self, scope: &Arc<str>, threads: &mut Threads) -> Option<Arc<OnceCell<Arc<UiThread>>>> {
         let max = self.limits.threads.max(1);
+        if threads.len() >= max {
+            // An empty cell that nobody else holds is of a thread that could not be opened.
+            threads.retain(|_, cell| cell.initialized() || Arc::strong_count(cell) > 1);
+        }
         if threads.len() < max {
             return None;
         }
@@ -281,12 +288,15 @@ impl UiServer {
             // The request's context and the prompt become one message, because a run may take one message of a queue at a time.
             prompt.content.insert(0, Part::text(format!("{}\n\n", context.text())));
         }
-        match self.shared.options.while_busy {
+        let queue: fn(&RunHandle, UserMessage) = match self.shared.options.while_busy {
             WhileBusy::Reject => return Err(busy),
-            WhileBusy::Steer => drop(run.steer(prompt)),
-            WhileBusy::FollowUp => drop(run.follow_up(prompt)),
-        }
-        self.attach_to(thread, protocol, request, None).map(Some)
+            WhileBusy::Steer => |run, prompt| drop(run.steer(prompt)),
+            WhileBusy::FollowUp => |run, prompt| drop(run.follow_up(prompt)),
+        };
+        // The reader is added first, because a rejected request must not queue a message.
+        let response = self.attach_to(thread, protocol, request, None)?;
+        queue(&run, prompt);
+        Ok(Some(response))
     }
 
     /// Lets a reader follow the run of a thread: sends the run so far, and then further chunks as they arrive. The status is 204 if the

@@ -293,12 +293,13 @@ impl UiThread {
             return;
         }
         let log = std::mem::replace(&mut state.log, ReplayLog::new(self.max_log));
-        // Labels of messages that the conversation no longer contains are removed, too.
-        let labels = &mut state.labels;
-        let gone: HashMap<_, _> =
-            labels.extract_if(|_, label| Arc::strong_count(&label.message) == 1).collect();
         drop(state);
-        drop((log, gone));
+        // The log holds messages, too, so it is dropped before the labels are counted.
+        drop(log);
+        // Labels of messages that the conversation no longer contains are removed, too.
+        let is_unused = |_: &usize, label: &mut MessageLabel| Arc::strong_count(&label.message) == 1;
+        let gone: Vec<_> = self.lock().labels.extract_if(is_unused).collect();
+        drop(gone);
     }
 
     pub(super) fn disconnect(&self, code: &str) {
@@ -316,8 +317,11 @@ impl UiThread {
     }
 
     /// Lets a reader follow the run. If the encoder has not read all events yet, returns it with the remaining events instead.
-    pub(super) fn go_live(&self, id: u64, encoder: UiEncoder) -> AttachStep {
+    pub(super) fn go_live(&self, id: u64, mut encoder: UiEncoder) -> AttachStep {
         let mut state = self.lock();
+        if let Some(code) = &state.error_code {
+            encoder.set_error_code(code);
+        }
         let Some(reader) = state.readers.iter_mut().find(|reader| reader.id == id) else {
             let at = state.ended.iter().position(|reader| reader.id == id);
             let backlog = at.map(|at| state.ended.swap_remove(at).backlog);
@@ -453,5 +457,46 @@ mod tests {
         tokio::join!(thread.until_settled(Duration::from_secs(10)), dropped);
         assert!(!thread.is_busy());
         assert_eq!(start.elapsed(), Duration::from_secs(1));
+    }
+
+    #[tokio::test]
+    async fn a_label_of_a_message_that_only_the_log_holds_is_forgotten() {
+        let assistant = Assistant::builder(ScriptedModel::new(["Hi"])).build().unwrap();
+        let thread = UiThread::new(assistant, 1_000);
+        let message = Arc::new(Message::from(AssistantMessage::default()));
+        let kind = EventKind::MessageEnd { message, queued_id: None };
+        thread.publish(&Arc::new(Event::new("r".into(), 1, 1, kind)));
+        thread.lock().run_id = Some("r".into());
+        assert_eq!(thread.lock().labels.len(), 1);
+        thread.forget("r");
+        assert!(thread.lock().labels.is_empty());
+    }
+
+    #[cfg(feature = "ui-ag-ui")]
+    #[tokio::test]
+    async fn a_reader_that_still_reads_when_the_run_fails_gets_the_error_code() {
+        use crate::model::scripted::reply;
+        use crate::model::{ModelError, ModelErrorKind};
+
+        let error = ModelError::new(ModelErrorKind::RateLimit, "slowly");
+        let assistant = Assistant::builder(ScriptedModel::new([reply().error(error)])).build().unwrap();
+        let thread = UiThread::new(assistant.clone(), 1_000);
+        let request = super::super::super::UiRequest::new("c");
+        let options = super::super::super::UiOptions::default();
+        let encoder = UiEncoder::new(UiProtocol::AgUi, assistant.registry(), &options, &request);
+        let (sender, _live) = tokio::sync::mpsc::channel(1);
+        let id = thread.lock().add_reader(UiProtocol::AgUi, None, sender, Arc::default());
+        let mut run = assistant.prompt("go").stream();
+        while let Some(event) = run.next().await {
+            thread.publish(&event);
+        }
+        thread.lock().error_code = Some("rate_limit".to_owned());
+        thread.settle(None);
+        let AttachStep::Over(mut encoder, events) = thread.go_live(id, encoder) else { panic!("it is over") };
+        let mut chunks = Vec::new();
+        for event in &events {
+            encoder.encode(event, &mut chunks);
+        }
+        assert!(chunks.last().unwrap().json.contains(r#""code":"rate_limit""#), "{chunks:?}");
     }
 }

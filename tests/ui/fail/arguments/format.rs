@@ -8,6 +8,8 @@ struct Args {
     step: u32,
     #[arg(multiple_of = "5")]
     text: u32,
+    #[arg(multiple_of = 0.0)]
+    ratio: f64,
 }
 
 fn main() {}

@@ -6,6 +6,8 @@ struct Args {
     #[arg(skip, range(1..))]
     a: u8,
     b: u8,
+    #[arg(skip, coerce = "exact")]
+    c: u8,
 }
 
 /// Skips.

@@ -3,7 +3,7 @@ use agent::tool;
 
 struct F;
 
-#[tool(read_only, name = "x")]
+#[tool(read_only, name = "x", type = T)]
 impl F {
     /// Does it.
     #[tool(crate = ::agent, type = T)]

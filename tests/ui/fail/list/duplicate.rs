@@ -13,6 +13,13 @@ fn search(q: String) {}
 
 fn list() {
     let _ = tools![search, a::search];
+    let _ = tools![
+        #[cfg(any())]
+        b::search,
+        search,
+        #[cfg(all())]
+        a::search,
+    ];
 }
 
 fn main() {}

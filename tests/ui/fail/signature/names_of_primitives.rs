@@ -19,6 +19,12 @@ fn str(x: &str) -> usize {
     x.len()
 }
 
+/// Gets such a name.
+#[tool(type = bool)]
+fn flag(x: u8) -> u8 {
+    x
+}
+
 fn list() {
     let _ = tools![TextTool];
 }

@@ -24,7 +24,7 @@ impl<'w> Walk<'w, '_> {
 
     fn pass(&mut self, id: NodeId, spec: &'w CheckedSpec, doc: &'w Doc<'_>) {
         let before = std::mem::take(&mut self.found);
-        let told = self.out.as_ref().map_or(0, |out| out.len());
+        let told = self.kept();
         self.check(spec.base, doc);
         let own = self.found;
         self.found = before.and(own);
@@ -145,10 +145,18 @@ impl<'x> CheckJudge<'x> {
                 verdict.add(self.collect, || self.forbidden(*node, given, doc));
             }
             (NodeCheck::If { condition, then, otherwise, when }, _) => {
-                let (node, word) =
-                    if self.fits(*condition, doc) { (then, "when") } else { (otherwise, "unless") };
+                let holds = self.fits(*condition, doc);
+                let (node, word) = if holds { (then, "when") } else { (otherwise, "unless") };
                 if let Some(node) = node {
-                    let why = when.as_ref().map(|when| format!("{word} {when}"));
+                    // A condition on a property also holds if the property is absent, or if the value is no object.
+                    let is_told = self.collect && matches!(doc.shape, Shape::Object(_));
+                    let why = when.as_ref().filter(|_| is_told).map(|when| {
+                        let part = |(name, words): &(String, String)| match doc.entry(name) {
+                            None if holds => format!("{words} or absent"),
+                            _ => words.clone(),
+                        };
+                        format!("{word} {}", when.iter().map(part).collect::<Vec<_>>().join(" and "))
+                    });
                     self.fit(*node, doc, why.as_deref(), verdict);
                 }
             }

@@ -122,8 +122,9 @@ impl<'w> Walk<'w, '_> {
                     return self.check(external.object, doc);
                 }
                 let as_key = self.word_as_key(id, doc);
+                let known = self.kept();
                 self.not_a_word(Some(id), external.names(), Some(key), doc);
-                self.advise(as_key);
+                self.advise(known, as_key);
             }
             _ => self.wrong(id, doc),
         }

@@ -36,8 +36,8 @@ impl<'w> Walk<'w, '_> {
             let given = GivenEntry { key, doc };
             match keys.add(&rules, Cow::Borrowed(key), given) {
                 (KeyRole::Entry(node), turn) => {
-                    count += 1;
                     if matches!(turn, KeyTurn::First) {
+                        count += 1;
                         rest.push((node, given));
                     }
                 }
@@ -48,9 +48,9 @@ impl<'w> Walk<'w, '_> {
                 (KeyRole::Unknown | KeyRole::Property(_), _) => {}
             }
         }
-        let known = self.out.as_ref().map_or(0, |out| out.len());
+        let known = self.kept();
         self.unknown(object, &|index| keys.has(index), &unknown);
-        self.around(object, entries, &unknown);
+        self.around(object, entries, &unknown, known);
         let meant = self.perhaps_meant(&rules, &unknown, &keys, known);
         for (index, prop) in object.props.iter().enumerate() {
             match keys.property(index) {
@@ -125,8 +125,15 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Advises to send only the inner object of `{"unknown": {…}}`, if it fits the schema. Does nothing at the root.
-    fn around(&mut self, object: &'w ObjectSpec, entries: &'w [(Cow<'_, str>, Doc<'_>)], unknown: &[&str]) {
+    /// Advises to send only the inner object of `{"unknown": {…}}`, if it fits the schema. Does nothing at the root. `index` is that of
+    /// the issue about the key.
+    fn around(
+        &mut self,
+        object: &'w ObjectSpec,
+        entries: &'w [(Cow<'_, str>, Doc<'_>)],
+        unknown: &[&str],
+        index: usize,
+    ) {
         let ([(_, inner)], [_], false) = (entries, unknown, self.path.is_empty() || self.out.is_none())
         else {
             return;
@@ -136,7 +143,7 @@ impl<'w> Walk<'w, '_> {
         probe.object(object, inner.raw, below);
         if probe.found.count == 0
             && !below.is_empty()
-            && let Some(issue) = self.out.as_mut().and_then(|out| out.last_mut())
+            && let Some(issue) = self.out.as_mut().and_then(|out| out.get_mut(index))
         {
             issue.problem = "unknown parameter: send what is inside, without anything around it".into();
             issue.is_mendable = true;
@@ -152,7 +159,7 @@ impl<'w> Walk<'w, '_> {
         keys: &GivenKeys<'w, '_>,
         known: usize,
     ) -> Option<&'w str> {
-        if self.out.as_ref().is_none_or(|out| out.len() != known + 1) {
+        if self.kept() != known + 1 {
             return None;
         }
         let object = rules.object;
@@ -211,7 +218,7 @@ impl<'w> Walk<'w, '_> {
         }
         let secret = self.secret;
         self.secret |= prop.secret;
-        let known = self.out.as_ref().map_or(0, |out| out.len());
+        let known = self.kept();
         self.below(WalkSegment::Key(key), |walk| match null_meaning(walk.graph, prop) {
             NullMeaning::Absent if doc.is_null() => walk.note_coercion(),
             NullMeaning::Refused if doc.is_null() => {
@@ -219,7 +226,7 @@ impl<'w> Walk<'w, '_> {
             }
             _ => walk.check(prop.node, doc),
         });
-        let is_told = self.out.as_ref().is_some_and(|out| out.len() > known);
+        let is_told = self.kept() > known;
         let may_show = !self.secret && !self.graph.node(prop.node).holds_secret;
         if is_told && !prop.required && may_show && says_nothing(self.graph, prop.node, doc) {
             let depth = self.path.len();

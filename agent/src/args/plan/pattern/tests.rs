@@ -58,7 +58,7 @@ fn characters_by_number() {
 fn what_has_another_meaning_here_is_refused() {
     for pattern in [
         r"\Aa", r"a\z", r"\a", r"\Q", r"[\z]", r"\uD83D", r"\x4", r"\c1", "[a", "a\\", "(?s).", "(?x)a",
-        "a{,5}", r"(a)\1", r"\k<n>", r"\u{41", r"\u{+41}", r"\u{}",
+        "a{,5}", "a{ 2}", "a{2 }", "a{2, 3}", r"(a)\1", r"\k<n>", r"\u{41", r"\u{+41}", r"\u{}",
     ] {
         assert!(translated(pattern).is_err(), "{pattern}");
     }

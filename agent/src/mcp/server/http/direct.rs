@@ -1,10 +1,11 @@
 //! Answers well-formed tool calls without `rmcp`, because `rmcp` is slower: it reads each message several times. `rmcp` answers all other
 //! messages that [`Envelope`] can read.
 
+use super::super::call::fault;
 use super::super::catalogue::ToolCatalogue;
 use super::super::request_info::{DirectRequest, RequestInfo, RequestOrigin};
 use super::message::{Envelope, ResponseBody, ServerResponse, UsualCall, document};
-use super::{AdmittedRequest, HttpService, ProtocolHandler, ServiceFailure};
+use super::{AdmittedRequest, HttpService, ProtocolHandler};
 use crate::tool::cancel::CancelToken;
 use bytes::Bytes;
 use http::header::{ACCEPT, AsHeaderName, CONTENT_TYPE};
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, Interval};
 use tracing::{Instrument as _, Span};
 
@@ -122,9 +123,10 @@ impl HttpService {
             progress,
         };
         let handler = ProtocolHandler { shared: self.shared.clone(), admitted: Some(Arc::new(admitted)) };
+        let own_id = id.clone();
         let answer = async move {
             let info = Arc::new(RequestInfo::of(RequestOrigin::Direct(request)));
-            answer_to(id, &version, handler.answer(&tool, info, None).await)
+            answer_to(own_id, &version, handler.answer(&tool, info, None).await)
         };
         // The call runs in a separate task, so that the call can end by itself after its client has disconnected.
         let mut answer = tokio::spawn(answer.instrument(Span::current()));
@@ -132,15 +134,18 @@ impl HttpService {
             None => answer.await,
             Some(mut events) => tokio::select! {
                 biased;
-                Some(first) = events.recv() => return streamed(&first, events, answer, client),
+                Some(first) = events.recv() => return streamed(id, &first, events, answer, client),
                 ended = &mut answer => ended,
             },
         };
-        match ended {
-            Ok((status, message)) => document(status, &message),
-            Err(end) => self.failure_response(&ServiceFailure::Panicked(format!("a call ended: {end}"))),
-        }
+        let (status, message) = ended.unwrap_or_else(|end| failed(id, &end));
+        document(status, &message)
     }
+}
+
+/// Returns the answer to a call that panicked outside of its tool.
+fn failed(id: RequestId, end: &JoinError) -> (StatusCode, ServerJsonRpcMessage) {
+    (StatusCode::INTERNAL_SERVER_ERROR, ServerJsonRpcMessage::error(fault("call", end), Some(id)))
 }
 
 fn answer_to(
@@ -167,14 +172,15 @@ fn answer_to(
 }
 
 fn streamed(
+    id: RequestId,
     first: &ServerJsonRpcMessage,
     events: mpsc::Receiver<ServerJsonRpcMessage>,
     answer: JoinHandle<(StatusCode, ServerJsonRpcMessage)>,
     client: GoneClient,
 ) -> ServerResponse {
     let keep_alive = tokio::time::interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
-    let events =
-        CallEvents { next: Some(event(first)), events, answer: Some(answer), keep_alive, _client: client };
+    let next = Some(event(first));
+    let events = CallEvents { id, next, events, answer: Some(answer), keep_alive, _client: client };
     let mut response = Response::new(ResponseBody::wrap(events));
     for (name, value) in
         [("content-type", "text/event-stream"), ("cache-control", "no-cache"), ("x-accel-buffering", "no")]
@@ -190,6 +196,7 @@ fn event(message: &ServerJsonRpcMessage) -> Bytes {
 
 /// The body of an event stream: the progress of a call, followed by its answer.
 struct CallEvents {
+    id: RequestId,
     /// The first progress until it is sent, and later the answer.
     next: Option<Bytes>,
     events: mpsc::Receiver<ServerJsonRpcMessage>,
@@ -217,8 +224,8 @@ impl Body for CallEvents {
             && let Poll::Ready(ended) = Pin::new(answer).poll(task)
         {
             self.answer = None;
-            // A call that panicked has no answer, so its stream ends without an answer.
-            self.next = ended.ok().map(|(_, message)| event(&message));
+            let (_, message) = ended.unwrap_or_else(|end| failed(self.id.clone(), &end));
+            self.next = Some(event(&message));
         }
         if let Poll::Ready(Some(progress)) = self.events.poll_recv(task) {
             self.keep_alive.reset();
@@ -235,6 +242,7 @@ impl Body for CallEvents {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http_body_util::BodyExt as _;
 
     const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{},
         "_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
@@ -272,13 +280,26 @@ mod tests {
             ("protocolVersion", "version"),
             ("clientCapabilities", "capabilities"),
             ("clientCapabilities\":{}", "clientCapabilities\":1"),
-            ("\"method\"", "\"result\":{},\"method\""),
             ("\"_meta\"", "\"meta\""),
         ] {
             assert!(!is_direct(&BODY.replacen(from, to, 1), &HEADERS), "{from} {to}");
         }
         // A request without a version in the header must not have one in the message.
         assert!(!is_direct(BODY, &HEADERS[..2]));
+    }
+
+    #[tokio::test]
+    async fn a_call_that_panics_in_the_stream_has_an_answer() {
+        let answer = tokio::spawn(async { panic!("the password is hunter2") });
+        let first = ServerJsonRpcMessage::error(ErrorData::internal_error("first", None), None);
+        let client = GoneClient(CancelToken::new());
+        let stream = streamed(RequestId::Number(7), &first, mpsc::channel(1).1, answer, client);
+        let sent = stream.into_body().collect().await.unwrap().to_bytes();
+        let sent = String::from_utf8_lossy(&sent);
+        let last = sent.lines().rev().find_map(|line| line.strip_prefix("data: ")).unwrap();
+        let last: serde_json::Value = serde_json::from_str(last).unwrap();
+        assert_eq!((&last["id"], &last["error"]["code"]), (&7.into(), &(-32603).into()), "{sent}");
+        assert!(!sent.contains("hunter2"), "{sent}");
     }
 
     #[test]

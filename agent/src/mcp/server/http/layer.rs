@@ -61,7 +61,7 @@ impl<S> McpMount<S> {
     fn is_for_server<B>(&self, request: &Request<B>) -> bool {
         let path = request.uri().path();
         let metadata = self.own.service.shared.metadata.as_ref();
-        path == &*self.own.path || metadata.is_some_and(|metadata| path == metadata.path())
+        path == &*self.own.path || metadata.is_some_and(|metadata| metadata.is_at(path))
     }
 }
 
@@ -166,5 +166,9 @@ mod tests {
         assert_eq!(ask("POST", "/tools?x=1", "localhost").await.0, 400);
         let document = ask("GET", "/.well-known/oauth-protected-resource/tools", "localhost").await;
         assert!(document.0 == 200 && document.1.contains("http://localhost/tools"), "{document:?}");
+        for (method, status) in [("HEAD", 200), ("POST", 405)] {
+            let reply = ask(method, "/.well-known/oauth-protected-resource/tools", "localhost").await;
+            assert_eq!(reply.0, status, "{method}: {reply:?}");
+        }
     }
 }

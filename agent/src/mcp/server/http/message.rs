@@ -11,8 +11,8 @@ use http_body_util::{BodyExt, Full};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, JsonObject, RequestId, RequestMetaObject,
 };
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -106,14 +106,21 @@ fn response(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> S
 pub(crate) struct Envelope<'a> {
     #[serde(borrow)]
     jsonrpc: Option<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "present")]
     pub(crate) id: Option<&'a RawValue>,
     #[serde(borrow)]
     method: Option<Cow<'a, str>>,
     #[serde(borrow)]
     params: Option<EnvelopeParams<'a>>,
+    #[serde(default, deserialize_with = "present")]
     result: Option<IgnoredAny>,
+    #[serde(default, deserialize_with = "present")]
     error: Option<IgnoredAny>,
+}
+
+/// Reads a member for which `null` does not mean that it is missing.
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(member: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(member).map(Some)
 }
 
 #[derive(Deserialize)]
@@ -155,11 +162,14 @@ impl<'a> Envelope<'a> {
             return Err(MalformedMessage(ErrorCode::ParseError, "Parse error: nested too deep"));
         }
         if let Ok(envelope) = serde_json::from_slice::<Self>(body) {
-            let is_id = envelope
-                .id
-                .is_none_or(|id| matches!(id.get().as_bytes().first(), Some(b'"' | b'0'..=b'9' | b'-')));
-            let is_message =
-                envelope.method.is_some() || envelope.result.is_some() || envelope.error.is_some();
+            let is_id = envelope.id.is_none_or(|id| match id.get().as_bytes().first() {
+                Some(b'"' | b'0'..=b'9' | b'-') => true,
+                // The error that answers a message that could not be read has no other id.
+                Some(b'n') => envelope.error.is_some(),
+                _ => false,
+            });
+            let kinds = [envelope.method.is_some(), envelope.result.is_some(), envelope.error.is_some()];
+            let is_message = kinds.into_iter().filter(|is_kind| *is_kind).count() == 1;
             return if is_id && is_message { Ok(envelope) } else { Err(NOT_A_MESSAGE) };
         }
         match serde_json::from_slice::<IgnoredAny>(body) {
@@ -191,8 +201,6 @@ impl<'a> Envelope<'a> {
     pub(crate) fn call(&self) -> Option<UsualCall> {
         let params = self.params.as_ref().filter(|_| self.is_call())?;
         let is_usual = self.jsonrpc?.get() == "\"2.0\""
-            && self.result.is_none()
-            && self.error.is_none()
             && params.arguments.is_none_or(|arguments| arguments.get().starts_with(['{', 'n']));
         let meta = params.meta.map_or(Some(JsonObject::new()), |meta| serde_json::from_str(meta.get()).ok());
         Some(UsualCall {
@@ -321,6 +329,12 @@ mod tests {
             ("1", -32600),
             (r#"{"id":1}"#, -32600),
             (r#"{"id":{},"method":"ping"}"#, -32600),
+            (r#"{"id":null,"method":"ping"}"#, -32600),
+            (r#"{"id":null,"result":{}}"#, -32600),
+            (r#"{"id":null,"error":{}}"#, 0),
+            (r#"{"id":1,"method":"tools/call","result":{}}"#, -32600),
+            (r#"{"id":1,"method":"tools/call","result":null}"#, -32600),
+            (r#"{"id":1,"method":"tools/call","error":{}}"#, -32600),
             (r#"{"id":1,"method":5}"#, -32600),
             (r#"{"id":1,"method":"a","method":"b"}"#, -32600),
             (r#"{"id":1,"method":"tools/call","params":{"name":"x"}}"#, 0),

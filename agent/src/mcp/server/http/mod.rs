@@ -90,7 +90,8 @@ impl HttpService {
         let admitted = match self.shared.hosts.check(&head) {
             Err(text) => Err(Box::new(forbidden(text))),
             Ok(()) => match self.metadata(&head) {
-                Some(response) => return response,
+                Some(response) if response.status().is_success() => return response,
+                Some(refusal) => Err(Box::new(refusal)),
                 None => self.admit(head, body).await,
             },
         };
@@ -117,9 +118,7 @@ impl HttpService {
     {
         let refusal = |status, text| Box::new(plain(status, text));
         if head.method != Method::POST {
-            let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, "Only POST is allowed here.");
-            response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
-            return Err(response);
+            return Err(Box::new(not_allowed("Only POST is allowed here.", "POST")));
         }
         if !self.shared.handle.is_open() {
             return Err(refusal(StatusCode::SERVICE_UNAVAILABLE, "The server is shutting down."));
@@ -189,15 +188,18 @@ impl HttpService {
         rpc_error(status, None, ErrorCode::InternalError, &text, None)
     }
 
-    /// Returns the response to a GET request below [`WELL_KNOWN`]: the metadata document, or 404 for the path of another document. Returns
+    /// Returns the response to a request below [`WELL_KNOWN`]: the metadata document, or 404 for the path of another document. Returns
     /// `None` for all other requests, and if the server has no metadata.
     fn metadata(&self, head: &Parts) -> Option<ServerResponse> {
         let metadata = self.shared.metadata.as_ref()?;
-        if head.method != Method::GET || !head.uri.path().starts_with(WELL_KNOWN) {
+        if !head.uri.path().starts_with(WELL_KNOWN) {
             return None;
         }
-        if head.uri.path() != metadata.path() {
+        if !metadata.is_at(head.uri.path()) {
             return Some(plain(StatusCode::NOT_FOUND, "There is no such resource here."));
+        }
+        if !matches!(head.method, Method::GET | Method::HEAD) {
+            return Some(not_allowed("Only GET and HEAD are allowed here.", "GET, HEAD"));
         }
         let mut response = document(StatusCode::OK, metadata);
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
@@ -260,6 +262,12 @@ impl HttpService {
 tokio::task_local! {
     /// The current request. `rmcp` creates a handler without arguments, so the handler takes the request from here.
     static ADMITTED: Arc<AdmittedRequest>;
+}
+
+fn not_allowed(text: &'static str, allowed: &'static str) -> ServerResponse {
+    let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, text);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    response
 }
 
 fn forbidden(text: &str) -> ServerResponse {

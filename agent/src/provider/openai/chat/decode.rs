@@ -11,7 +11,7 @@ use crate::provider::failure;
 use crate::provider::frequent::{self, Object, has_text};
 use crate::provider::openai::errors;
 use crate::provider::parts::{
-    JsonObject, cost, count_at, data_url, media_from_url, some_text, take_text, text,
+    JsonObject, cost, count_at, data_url, media_from_url, merge_pieces, some_text, take_text, text,
 };
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
@@ -32,6 +32,8 @@ pub(super) struct ChatDecoder {
     text: Option<usize>,
     thinking: Option<usize>,
     calls: Vec<OpenCall>,
+    /// The calls of other kinds than functions, with their indexes.
+    other_calls: Vec<(Option<u64>, JsonObject)>,
     by_id: HashMap<String, usize>,
     by_index: HashMap<u64, usize>,
     parts: usize,
@@ -101,6 +103,7 @@ impl ChatDecoder {
             text: None,
             thinking: None,
             calls: Vec::new(),
+            other_calls: Vec::new(),
             by_id: HashMap::new(),
             by_index: HashMap::new(),
             parts: 0,
@@ -228,12 +231,13 @@ impl ChatDecoder {
                 }
                 _ => {}
             },
-            _ => {
-                let part = Part::opaque(self.provider.as_str(), part.clone());
-                out.push(ModelEvent::Part { content_index: self.parts, part: Box::new(part) });
-                self.parts += 1;
-            }
+            _ => self.emit_part(Part::opaque(self.provider.as_str(), part.clone()), out),
         }
+    }
+
+    fn emit_part(&mut self, part: Part, out: &mut Vec<ModelEvent>) {
+        out.push(ModelEvent::Part { content_index: self.parts, part: Box::new(part) });
+        self.parts += 1;
     }
 
     /// Decodes an image that the model generated. `OpenRouter` sends images in a separate field, not in the content. The other fields of an
@@ -249,12 +253,11 @@ impl ChatDecoder {
                 let data = ProviderData::new(self.provider.as_str(), serde_json::json!({ "image": rest }));
                 Part::new(Content::Image(media)).with_provider_data(data)
             }
-            // The empty provider data keeps the encoder from writing the image into the list `content`.
+            // The empty provider data makes the encoder write the image into the list `images`, not into the list `content`.
             None => Part::opaque(self.provider.as_str(), rest)
                 .with_provider_data(ProviderData::new(self.provider.as_str(), Map::new())),
         };
-        out.push(ModelEvent::Part { content_index: self.parts, part: Box::new(part) });
-        self.parts += 1;
+        self.emit_part(part, out);
     }
 
     fn record_state(&mut self, message: &Value, is_whole: bool) {
@@ -277,7 +280,7 @@ impl ChatDecoder {
                 }
                 (Some(Value::Array(list)), Value::Array(more)) => list.extend(more.iter().cloned()),
                 (Some(Value::Object(known)), Value::Object(more)) if key == "audio" => {
-                    merge_audio(known, more);
+                    merge_pieces(known, more, &["data", "transcript"]);
                 }
                 _ => {
                     self.message_data.insert(key.to_owned(), value.clone());
@@ -286,14 +289,27 @@ impl ChatDecoder {
         }
     }
 
-    /// Decodes a call or a piece of a call. A call of another kind than a function becomes an opaque part.
-    fn call(&mut self, piece: &Value, index: Option<u64>, out: &mut Vec<ModelEvent>) {
-        if !matches!(text(piece, "type"), None | Some("" | "function"))
-            && piece.get("function").is_none_or(Value::is_null)
+    /// Keeps a call, or a piece of a call, of another kind than a function. Returns `false` for any other piece.
+    fn other_call(&mut self, piece: &Value, index: Option<u64>) -> bool {
+        let is_other = piece.get("function").is_none_or(Value::is_null);
+        let Some(fields) = piece.as_object().filter(|_| is_other) else { return false };
+        let is_same = |call: &JsonObject| {
+            some_text(piece, "id").is_none_or(|id| call.get("id").is_some_and(|known| known == id))
+        };
+        if let Some((_, call)) = self.other_calls.iter_mut().rfind(|(at, call)| *at == index && is_same(call))
         {
-            let part = Part::opaque(self.provider.as_str(), piece.clone());
-            out.push(ModelEvent::Part { content_index: self.parts, part: Box::new(part) });
-            self.parts += 1;
+            merge_pieces(call, fields, &["input"]);
+        } else if matches!(text(piece, "type"), None | Some("" | "function")) {
+            return false;
+        } else {
+            self.other_calls.push((index, fields.clone()));
+        }
+        true
+    }
+
+    /// Decodes a call or a piece of a call.
+    fn call(&mut self, piece: &Value, index: Option<u64>, out: &mut Vec<ModelEvent>) {
+        if self.other_call(piece, index) {
             return;
         }
         let function = piece.get("function").unwrap_or(&Value::Null);
@@ -381,8 +397,7 @@ impl ChatDecoder {
     fn emit_held_back(&mut self, out: &mut Vec<ModelEvent>) {
         if !self.refusal.is_empty() {
             let part = Part::refusal(std::mem::take(&mut self.refusal));
-            out.push(ModelEvent::Part { content_index: self.parts, part: Box::new(part) });
-            self.parts += 1;
+            self.emit_part(part, out);
         }
         if !self.message_data.is_empty() {
             let data = ProviderData::new(self.provider.as_str(), std::mem::take(&mut self.message_data));
@@ -393,15 +408,26 @@ impl ChatDecoder {
         }
     }
 
-    fn complete(&mut self, out: &mut Vec<ModelEvent>) {
+    fn complete(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let reason = stop_reason(self.finish.as_deref());
+        let is_nameless =
+            |call: &OpenCall| call.name.is_empty() && (call.has_arguments || !call.id.is_empty());
+        // For any other reason, the reply may have been cut before the name.
+        if matches!(reason, StopReason::Stop | StopReason::ToolUse) && self.calls.iter().any(is_nameless) {
+            return Err(ModelError::protocol("the reply has a call without the name of a function"));
+        }
+        for (_, mut call) in std::mem::take(&mut self.other_calls) {
+            call.shift_remove("index");
+            self.emit_part(Part::opaque(self.provider.as_str(), Value::Object(call)), out);
+        }
         let refusal = Some(self.refusal.clone()).filter(|refusal| !refusal.is_empty());
         self.emit_held_back(out);
-        let raw = self.finish.take();
-        let reason = match stop_reason(raw.as_deref()) {
+        let reason = match reason {
             StopReason::Stop if refusal.is_some() => StopReason::ContentFilter,
             reason => reason,
         };
-        out.push(ModelEvent::Stop { reason, detail: refusal, raw });
+        out.push(ModelEvent::Stop { reason, detail: refusal, raw: self.finish.take() });
+        Ok(())
     }
 }
 
@@ -434,8 +460,7 @@ impl Decoder for ChatDecoder {
 
     fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if self.has_ended() {
-            self.complete(out);
-            return Ok(());
+            return self.complete(out);
         }
         let error = if (self.has_choice || self.is_started) && !self.is_done {
             "the stream ended before the reply did: no `finish_reason`, no `[DONE]`"
@@ -466,8 +491,7 @@ impl Decoder for ChatDecoder {
         if !self.has_choice {
             return Err(failure::not_a_reply(body, "it has no `choices`"));
         }
-        self.complete(out);
-        Ok(())
+        self.complete(out)
     }
 }
 
@@ -503,19 +527,6 @@ fn merge_detail(list: &mut Vec<Value>, piece: &Value) {
                 before.insert(key.clone(), value.clone());
             }
             _ => {}
-        }
-    }
-}
-
-fn merge_audio(known: &mut JsonObject, more: &JsonObject) {
-    for (key, value) in more.iter().filter(|(_, value)| !value.is_null()) {
-        match (known.get_mut(key), value) {
-            (Some(Value::String(text)), Value::String(more)) if key == "data" || key == "transcript" => {
-                text.push_str(more);
-            }
-            _ => {
-                known.insert(key.clone(), value.clone());
-            }
         }
     }
 }

@@ -150,7 +150,7 @@ impl Encoder<'_> {
                 body.set(field, value);
             }
         }
-        body.add_options(options);
+        body.add_options(options)?;
         Ok(body)
     }
 
@@ -386,7 +386,20 @@ impl Encoder<'_> {
                         thoughts.insert(field.to_owned(), text.as_str().into());
                     }
                 }
-                Content::Opaque(_) if rest.is_none() => spoken.push(part.clone()),
+                Content::Opaque(item) if rest.is_none() => match content::call_id_of(&item.data) {
+                    Some(id) if item.provider == provider => {
+                        let mut results = self.request.messages.iter().filter_map(|m| m.as_tool_result());
+                        // Servers refuse a call without a result.
+                        if results.any(|result| result.call_id == id) {
+                            let mut call = item.data.clone();
+                            call["id"] = ids.get(id).into();
+                            calls.push(call);
+                        }
+                    }
+                    _ => spoken.push(part.clone()),
+                },
+                // An image without a URL, as it was received.
+                Content::Opaque(image) => images.push(image.data.clone()),
                 Content::Image(media) => {
                     let image = rest.and_then(|rest| rest.get("image")).zip(data_url(media, "image/png"));
                     images.extend(image.map(|(rest, url)| {
@@ -417,24 +430,30 @@ impl Encoder<'_> {
         if !images.is_empty() {
             wire.insert("images".into(), images.into());
         }
-        if wire["content"].is_null() && calls.is_empty() && wire.len() == 2 && data.is_none() {
-            // The message had no content for this server, for example only thinking of another model, so it is not sent.
-            return Ok(None);
-        }
+        let is_bare = calls.is_empty() && wire.len() == 2;
         if !calls.is_empty() {
             wire.insert("tool_calls".into(), calls.into());
         }
         wire.extend(thoughts);
+        let kept = data.and_then(|data| data.get("message"));
         if let Some(data) = data {
-            for key in ECHOED {
+            for key in ECHOED.into_iter().filter(|key| echoes || *key != "reasoning_details") {
                 if let Some(value) = data.get(key) {
                     wire.insert(key.to_owned(), value.clone());
                 }
             }
-            add_rest(&mut wire, data.get("message"));
+            add_rest(&mut wire, kept);
             if data.get("no_content").is_some() && wire["content"].is_null() {
                 wire.shift_remove("content");
             }
+        }
+        if is_bare && kept.is_none() && wire.get("content").is_some_and(Value::is_null) {
+            if wire.len() == 2 {
+                // The message has nothing for this server, for example only thinking of another model.
+                return Ok(None);
+            }
+            // Servers refuse null in a message without calls.
+            wire.insert("content".into(), "".into());
         }
         Ok(Some(wire.into()))
     }
@@ -477,21 +496,17 @@ fn has_fine_id(compat: &Compat, id: &str, is_own: bool) -> bool {
 
 /// Returns a call id that the server accepts. `number` is 0 at first, and increases while the returned id is in use.
 fn call_id(compat: &Compat, id: &str, is_own: bool, number: u32) -> String {
+    if number == 0 && has_fine_id(compat, id, is_own) {
+        return id.to_owned();
+    }
     if let Some(length) = compat.call_id_length {
-        let is_fine = has_fine_id(compat, id, is_own);
-        return if is_fine && number == 0 { id.to_owned() } else { digest(id, number, length) };
+        return digest(id, number, length);
     }
-    let length = id.chars().count();
-    let max = compat.max_call_id.filter(|max| length > *max && !is_own);
-    match max {
-        None if number == 0 => id.to_owned(),
-        max => {
-            // The id keeps as much of the original id as fits, so that people can recognize it.
-            let room = max.unwrap_or(length + DIGEST + 1).saturating_sub(DIGEST + 1);
-            let head: String = id.chars().take(room).collect();
-            format!("{head}_{}", digest(id, number, DIGEST))
-        }
-    }
+    let max = compat.max_call_id.unwrap_or(usize::MAX);
+    let Some(room) = max.checked_sub(DIGEST + 1) else { return digest(id, number, max) };
+    // The id keeps as much of the original id as fits, so that people can recognize it.
+    let head: String = id.chars().take(room).collect();
+    format!("{head}_{}", digest(id, number, DIGEST))
 }
 
 const DIGEST: usize = 12;
@@ -568,7 +583,9 @@ fn file(media: &Media, compat: &Compat) -> Result<Value, UnsupportedPart> {
 }
 
 fn audio(media: &Media, compat: &Compat) -> Result<Value, UnsupportedPart> {
-    let MediaSource::Data(bytes) = &media.source else { return Err("sound behind a URL".into()) };
+    let MediaSource::Data(bytes) = &media.source else {
+        return Err("sound behind a URL or uploaded sound, only its data".into());
+    };
     let media = if compat.openai_limits {
         check_media(media, "sound", &["audio/wav", "audio/mpeg"])?
     } else {

@@ -199,7 +199,7 @@ fn recorded_event_streams_are_cut_as_was_recorded() {
             for chunk in bytes.chunks(size) {
                 parser.push(chunk, &mut on).unwrap();
             }
-            parser.finish(&mut on);
+            parser.finish(&mut on).unwrap();
             let id = vector["id"].as_str().unwrap();
             if vector.get("error").is_some() {
                 let error = read(&OpenAiChat::default(), "test", 200, &bytes).1.unwrap();

@@ -131,6 +131,42 @@ fn calls_of_compatible_servers_are_understood() {
     // Arguments that are not JSON stay unchanged: argument validation reports them.
     let body = done(&[bare(json!("x"), "f", json!("{\"x\":")), finish("tool_calls")]);
     assert_eq!(calls(&body), [call("x", "f", "{\"x\":")]);
+    // A call whose name never arrives is an error, not a reply without a call.
+    let nameless = done(&[bare(json!("x"), "", json!("{}")), finish("tool_calls")]);
+    assert_eq!(read(&api(), "test", 200, nameless.as_bytes()).1.unwrap().kind(), K::Protocol);
+}
+
+#[test]
+fn custom_calls_are_one_part_each_and_go_back_with_their_results() {
+    let call = json!({"id": "call_7", "type": "custom", "custom": {"name": "sql", "input": "SELECT 1"}});
+    let piece = |piece: Value| delta(json!({"tool_calls": [piece]}));
+    let streamed = done(&[
+        piece(json!({"index": 0, "id": "call_7", "type": "custom", "custom": {"name": "sql", "input": ""}})),
+        piece(json!({"index": 0, "custom": {"input": "SELECT"}})),
+        piece(json!({"index": 0, "type": "custom", "custom": {"input": " 1"}})),
+        finish("tool_calls"),
+    ]);
+    let whole = json!({"id": "c1", "model": "gpt-x",
+        "choices": [{"message": {"content": null, "tool_calls": [call]}, "finish_reason": "tool_calls"}]});
+    let called = reply(&api(), &streamed);
+    assert_eq!(called, reply(&api(), &whole.to_string()));
+    let result = ToolResultMessage::new("call_7", "sql", OutcomeKind::Completed).with_content("1");
+    let sent = |next: Message| {
+        body(&api(), "m", &ModelRequest::new([Message::from(called.clone()), next]))["messages"].clone()
+    };
+    assert_eq!(sent(result.into())[0], json!({"role": "assistant", "content": null, "tool_calls": [call]}));
+    assert_eq!(sent(Message::user("And?")), json!([{"role": "user", "content": "And?"}]));
+}
+
+#[test]
+fn a_reply_with_only_thinking_is_sent_back_and_one_without_content_is_not() {
+    let cut = reply(&api(), &done(&[delta(json!({"reasoning_content": "Hm"})), finish("length")]));
+    let heard = reply(&api(), &done(&[delta(json!({"audio": {"id": "a", "data": "UklG"}})), finish("stop")]));
+    let request = ModelRequest::new([Message::from(cut), heard.into()]);
+    assert_eq!(
+        body(&api(), "m", &request)["messages"],
+        json!([{"role": "assistant", "content": "", "reasoning_content": "Hm"}])
+    );
 }
 
 #[test]
@@ -158,11 +194,15 @@ fn text_and_thinking_are_found_where_servers_put_them() {
         delta(json!({"reasoning_details": [detail("b")], "content": "x"})),
         finish("stop"),
     ]);
-    let request = ModelRequest::new([Message::from(reply(&api(), &stated))]);
+    let request = ModelRequest::new([Message::from(reply(&api(), &stated)), Message::user("And?")]);
     assert_eq!(
         body(&api(), "m", &request)["messages"][0]["reasoning_details"],
         json!([detail("a"), detail("b")])
     );
+    for compat in [Compat::plain().without_echo(), Compat::plain().with_echo_within_turn()] {
+        let messages = body(&api().with_compat(compat), "m", &request)["messages"].clone();
+        assert_eq!(messages[0], json!({"role": "assistant", "content": "x"}));
+    }
 }
 
 #[test]
@@ -409,6 +449,8 @@ fn unsupported_requests_are_refused_with_a_reason() {
     let refused = |request: ModelRequest| api().encode(&info, &request).unwrap_err().message().to_owned();
     let document = Part::new(Content::Document(Media::url("https://a.example/a.pdf")));
     assert!(refused(ModelRequest::new([Message::user([document])])).contains("behind a URL"));
+    let sound = Part::new(Content::Audio(Media::file_id("file_1")));
+    assert!(refused(ModelRequest::new([Message::user([sound])])).contains("uploaded sound"));
     assert!(
         refused(ModelRequest::default().with_managed_tools([ManagedTool::CodeExecution]))
             .contains("run code")

@@ -35,6 +35,8 @@ struct OpenItem {
     /// Whether `output_item.added` announced the item. Otherwise the item starts with the first event about it.
     is_added: bool,
     is_done: bool,
+    /// Whether the completed item has a refusal.
+    is_refused: bool,
 }
 
 struct EmittedPart {
@@ -120,7 +122,8 @@ impl ResponsesDecoder {
     fn push_item(&mut self, output_index: Option<u64>, id: &str, kind: &str) {
         let (id, kind) = (id.to_owned(), kind.to_owned());
         let (parts, early) = (Vec::new(), String::new());
-        self.items.push(OpenItem { output_index, id, kind, parts, early, is_added: false, is_done: false });
+        let (is_added, is_done, is_refused) = (false, false, false);
+        self.items.push(OpenItem { output_index, id, kind, parts, early, is_added, is_done, is_refused });
     }
 
     fn start_item(&mut self, event: &Value, out: &mut Vec<ModelEvent>) {
@@ -256,7 +259,8 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Records a refusal. The whole refusal is emitted when its item is done. If the response ends before, the text so far is emitted.
+    /// Records a refusal. The whole refusal is emitted when its item is done. If the item does not contain it, or the response ends before,
+    /// the recorded text is emitted at the end.
     fn record_refusal(&mut self, event: &Value, words: &str, is_whole: bool) {
         let at = self.find_or_start_item(event, "message");
         let index = event.get("content_index").and_then(Value::as_u64).unwrap_or_default();
@@ -269,7 +273,7 @@ impl ResponsesDecoder {
 
     fn emit_refusals(&mut self, out: &mut Vec<ModelEvent>) {
         for ((at, _), refusal) in std::mem::take(&mut self.refusals) {
-            if refusal.is_empty() || self.items.get(at).is_some_and(|item| item.is_done) {
+            if refusal.is_empty() || self.items.get(at).is_some_and(|item| item.is_refused) {
                 continue;
             }
             self.is_refused = true;
@@ -306,7 +310,11 @@ impl ResponsesDecoder {
         // The rest of `emitted_parts` is not in the completed item, and stays as emitted.
         let refused = |value: &Value| some_text(value, "refusal").is_some();
         let content = value.get("content").and_then(Value::as_array);
-        self.is_refused |= content.is_some_and(|content| content.iter().any(refused));
+        let is_refused = content.is_some_and(|content| content.iter().any(refused));
+        self.is_refused |= is_refused;
+        if let Some(item) = self.items.get_mut(at) {
+            item.is_refused = is_refused;
+        }
     }
 
     fn record_part(&mut self, at: usize, content_index: usize) {

@@ -49,19 +49,27 @@ impl Encoder<'_> {
     fn body(&self) -> Result<BodyFields, ModelError> {
         let (protocol, request, name) = (self.protocol, self.request, self.model.model.as_str());
         let options = request.provider_options.get(&self.model.provider);
+        let stored = self.is_stored(options);
         let mut body = BodyFields::default();
         body.set("model", name.into());
         match self.single_text() {
             Some(text) => body.set("input", text.into()),
-            None => body.set_list("input", self.input(options)?),
+            None => body.set_list("input", self.input(stored)?),
         }
         if let Some(system) = request.system.as_deref().filter(|system| !system.is_empty()) {
             body.set("instructions", system.into());
         }
         body.set("stream", true.into());
         body.set("store", protocol.store.into());
-        if models::is_reasoning_model(name) && protocol.encrypted_reasoning && !protocol.store {
-            body.set("include", json!(["reasoning.encrypted_content"]));
+        let encrypted = models::is_reasoning_model(name) && protocol.encrypted_reasoning && !stored;
+        let tools = request.managed_tools.iter().map(ManagedTool::as_requested);
+        let included: Vec<&str> = encrypted
+            .then_some("reasoning.encrypted_content")
+            .into_iter()
+            .chain(tools.filter_map(managed::included))
+            .collect();
+        if !included.is_empty() {
+            body.set("include", json!([]));
         }
         if let Some(tokens) = request.max_tokens {
             body.set("max_output_tokens", tokens.into());
@@ -123,8 +131,17 @@ impl Encoder<'_> {
         if !tags.is_empty() {
             body.set("metadata", tags.into());
         }
-        body.add_options(options);
+        body.add_options(options)?;
+        body.extend_list("include", &included);
         Ok(body)
+    }
+
+    /// Returns whether the provider stores the reply. A null `store` selects the provider's default, which is to store.
+    fn is_stored(&self, options: Option<&Value>) -> bool {
+        match options.and_then(|options| options.get("store")) {
+            Some(store) => store.as_bool().unwrap_or(true),
+            None => options.is_some_and(|options| is_null(options, "store")) || self.protocol.store,
+        }
     }
 
     fn tools(&self) -> Result<Option<Vec<TextSegment>>, ModelError> {
@@ -159,13 +176,8 @@ impl Encoder<'_> {
         data.get("input").map(|_| user.text())
     }
 
-    fn input(&self, options: Option<&Value>) -> Result<Vec<TextSegment>, ModelError> {
+    fn input(&self, stored: bool) -> Result<Vec<TextSegment>, ModelError> {
         let (messages, provider) = (&self.request.messages, self.model.provider.as_str());
-        // A null `store` selects the provider's default, which is to store.
-        let stored = match options.and_then(|options| options.get("store")) {
-            Some(store) => store.as_bool().unwrap_or(true),
-            None => options.is_some_and(|options| is_null(options, "store")) || self.protocol.store,
-        };
         let mut list = WireList::new(messages, "content", (self.model.clone(), stored), messages.len());
         let unchanged = CallIds::unchanged();
         let write = |part: &Part| write(part, provider);

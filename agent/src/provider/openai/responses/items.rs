@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 
 use crate::message::{Content, Part, ProviderData, ProviderTool, ToolArguments, ToolCall};
 use crate::model::ModelEvent;
-use crate::provider::parts::{JsonObject, JsonSource, add_rest, some_text, take_text, text, with_rest};
+use crate::provider::parts::{
+    JsonObject, JsonSource, add_rest, object, some_text, take_text, text, with_rest,
+};
 
 pub(super) fn read(provider: &str, item: Value, source: JsonSource) -> Vec<Part> {
     let parts = match text(&item, "type") {
@@ -206,17 +208,20 @@ pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) 
     let mut items: Vec<Value> = Vec::new();
     // Whether the last item is a message of plain text. If so, the next plain text is appended to it.
     let mut takes_text = false;
+    // The number of items up to and with the last message. While no item follows it, further parts of the message are added to it.
+    let mut message_end = 0;
     for (at, part) in parts.iter().enumerate() {
         let rest = part.provider_data_of(provider);
         let took_text = std::mem::take(&mut takes_text);
+        let is_more = message_end == items.len() && is_further(rest);
+        let message = items.last_mut().filter(|_| is_more);
+        let list = message.and_then(|item| item.get_mut("content")?.as_array_mut());
         match &part.content {
-            Content::Text(said) | Content::Refusal(said) => match rest {
-                Some(data) if data.get("item").is_some() => items.push(start_message(part, said, data)),
-                Some(data) if data.get("more").is_some() => {
-                    let content = items.last_mut().and_then(|item| item.get_mut("content")?.as_array_mut());
-                    if let Some(content) = content {
-                        content.push(message_part(part, said, data));
-                    }
+            Content::Text(said) | Content::Refusal(said) => match (rest, list) {
+                (Some(data), Some(list)) => list.push(message_part(part, said, data)),
+                (Some(data), _) if data.get("item").is_some() => {
+                    items.push(start_message(part, said, data));
+                    message_end = items.len();
                 }
                 _ => match items.last_mut().and_then(|item| item.get_mut("content")) {
                     Some(Value::String(before)) if took_text => {
@@ -249,17 +254,16 @@ pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) 
                 }
             }
             Content::ProviderTool(_) => items.extend(rest.cloned()),
-            Content::Opaque(opaque) if opaque.provider == provider => match rest {
-                Some(data) if data.get("item").is_some() => {
-                    let mut item = data.get("item").and_then(Value::as_object).cloned().unwrap_or_default();
+            Content::Opaque(opaque) if opaque.provider == provider => match (rest, list) {
+                (_, Some(list)) => list.push(opaque.data.clone()),
+                (Some(data), _) if data.get("item").is_some() || is_further(rest) => {
+                    let item = data.get("item").and_then(Value::as_object).cloned();
+                    let mut item = item.unwrap_or_else(|| {
+                        object([("type", "message".into()), ("role", "assistant".into())])
+                    });
                     item.insert("content".to_owned(), json!([opaque.data]));
                     items.push(item.into());
-                }
-                Some(data) if data.get("more").is_some() => {
-                    let content = items.last_mut().and_then(|item| item.get_mut("content")?.as_array_mut());
-                    if let Some(content) = content {
-                        content.push(opaque.data.clone());
-                    }
+                    message_end = items.len();
                 }
                 _ => items.push(opaque.data.clone()),
             },
@@ -267,6 +271,11 @@ pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) 
         }
     }
     items
+}
+
+/// Returns whether a part is not the first part of its message.
+fn is_further(data: Option<&Value>) -> bool {
+    data.is_some_and(|data| data.get("more").is_some())
 }
 
 /// Returns whether the provider accepts a reasoning item: an encrypted item before another item, or an item that contains its text or is
@@ -283,6 +292,8 @@ fn is_usable(item: &Value, after: Option<&[Part]>, provider: &str, stored: bool)
         after.unwrap_or_default().iter().find(|part| !matches!(part.content, Content::Thinking { .. }));
     next.is_some_and(|part| match &part.content {
         Content::ToolCall(_) => true,
+        // The message has lost its start, and is written as another item.
+        _ if is_further(part.provider_data_of(provider)) => false,
         Content::Opaque(opaque) => opaque.provider == provider,
         _ => part.provider_data_of(provider).is_some(),
     })

@@ -154,6 +154,28 @@ fn reasoning_is_sent_back_only_with_its_next_item() {
 }
 
 #[test]
+fn the_rest_of_a_message_is_sent_without_its_start() {
+    let sent = |parts: [&Part; 2]| {
+        let reply = AssistantMessage::new(parts.into_iter().cloned());
+        body(&api(), "gpt-5", &ModelRequest::new([Message::from(reply)]))["input"].clone()
+    };
+    let said = |text: &str| json!({"role": "assistant", "content": text});
+    let parts = reply(&api(), &response("completed").to_string()).content;
+    let [reasoning, _, _, rest, ..] = &parts[..] else { panic!("{parts:?}") };
+    assert_eq!(sent([&Part::text("Edited. "), rest]), json!([said("Edited. Now.")]));
+    // The item that followed the reasoning is not sent, so the reasoning is not sent.
+    assert_eq!(sent([reasoning, rest]), json!([said("Now.")]));
+    let read = |item: &Value| items::read("test", item.clone(), crate::provider::parts::JsonSource::Reply);
+    let open = json!({"type": "reasoning", "content": [{"type": "reasoning_text", "text": "x"}]});
+    assert_eq!(sent([&read(&open)[0], rest]), json!([open, said("Now.")]));
+    let odd = json!({"type": "output_hologram", "x": 1});
+    let parts =
+        read(&json!({"type": "message", "id": "m", "content": [{"type": "output_text", "text": "Hi"}, odd]}));
+    let last = json!({"type": "message", "role": "assistant", "content": [odd]});
+    assert_eq!(sent([&Part::text("Edited."), &parts[1]]), json!([said("Edited."), last]));
+}
+
+#[test]
 fn stop_reasons_are_distinguished() {
     for (response, reason, raw) in [
         (json!({"status": "completed"}), StopReason::Stop, "completed"),
@@ -316,7 +338,14 @@ fn a_request_has_everything_in_its_place() {
         ("parallel_tool_calls", json!(false)),
         ("max_output_tokens", json!(99)),
         ("reasoning", json!({"effort": "high", "summary": "auto"})),
-        ("include", json!(["reasoning.encrypted_content"])),
+        (
+            "include",
+            json!([
+                "reasoning.encrypted_content",
+                "web_search_call.action.sources",
+                "code_interpreter_call.outputs"
+            ]),
+        ),
         ("store", json!(false)),
         ("stream", json!(true)),
         ("safety_identifier", json!("u1")),
@@ -329,7 +358,22 @@ fn a_request_has_everything_in_its_place() {
     assert_eq!(written["text"]["format"]["strict"], true);
     let strict = body(&api(), "gpt-4o", &request.with_strict_tools(true));
     assert_eq!((&strict["tools"][0]["strict"], &strict["temperature"]), (&json!(true), &json!(0.5)));
-    assert!(strict.get("include").is_none() && strict.get("reasoning").is_none());
+    assert_eq!(strict["include"], json!(["web_search_call.action.sources", "code_interpreter_call.outputs"]));
+    assert!(strict.get("reasoning").is_none());
+}
+
+#[test]
+fn options_add_to_what_is_included_and_decide_what_is_stored() {
+    let (reasoning, other) = ("reasoning.encrypted_content", "message.output_text.logprobs");
+    for (api, options, expected) in [
+        (api(), json!({"include": [other]}), json!([other, reasoning])),
+        (api(), json!({"include": null}), Value::Null),
+        (api(), json!({"store": true}), Value::Null),
+        (api().with_store(), json!({"store": false}), json!([reasoning])),
+    ] {
+        let request = ModelRequest::new([Message::user("Hi")]).with_provider_options("test", options.clone());
+        assert_eq!(body(&api, "gpt-5", &request)["include"], expected, "{options}");
+    }
 }
 
 #[test]
@@ -479,6 +523,14 @@ fn a_partial_refusal_is_emitted() {
         assert_eq!(whole.refusal().as_deref(), Some("I cannot."));
         assert_eq!((whole.content.len(), whole.stop_reason), (1, StopReason::ContentFilter));
     }
+    // Some servers leave the refusal out of the completed item.
+    events[2]["item"]["content"] = json!([]);
+    events.push(json!({"type": "response.completed", "response": {"status": "completed"}}));
+    let whole = reply(&api(), &stream(&events));
+    assert_eq!(
+        (whole.refusal().as_deref(), whole.stop_reason),
+        (Some("I cannot."), StopReason::ContentFilter)
+    );
 }
 
 #[test]
