@@ -106,7 +106,7 @@ fn text(lines: &[String]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The fence that opened the code block that contains the current line. Other fences do not close it.
+/// The fence of the open code block, or `None` outside code blocks. Only a line that starts with this fence closes the block.
 #[derive(Default)]
 struct CodeBlock(Option<String>);
 

@@ -30,8 +30,9 @@ pub struct StepKey {
     pub turn: u32,
     /// The kind of the step.
     pub kind: StepKind,
-    /// The position of the call in its reply; for [`StepKind::Prepare`], of the first call. [`StepKind::Poll`] and [`StepKind::Compact`]
-    /// have a number that is different for each such step of a turn. Other steps without a call have 0.
+    /// The position of the call in the model's reply. For [`StepKind::Prepare`], this is the position of the first call. Each
+    /// [`StepKind::Poll`] step of a turn has a different number, and so does each [`StepKind::Compact`] step. Other steps without a call
+    /// have 0.
     pub ord: u32,
 }
 
@@ -80,8 +81,9 @@ pub enum StepKind {
     Await,
     /// Decides whether the run continues after a turn, with the turn-end hooks.
     TurnEnd,
-    /// Asks for a summary of earlier messages. The `ord` counts the summaries before one request from 0 to 3, or from 4 to 7 after the
-    /// provider refused the request as too long. The second request for an unusable summary adds 8 to the `ord`.
+    /// Asks for a summary of earlier messages. The summaries before a request to the model have an `ord` from 0 to 3. After the provider
+    /// refused the request as too long, they have an `ord` from 4 to 7. If a summary is unusable, a second attempt has the same `ord` plus
+    /// 8.
     Compact,
     /// Asks the application which model answers.
     Select,

@@ -53,8 +53,8 @@ pub enum ArgumentError {
         /// The names of similar parameters, the most similar first.
         suggestions: Vec<String>,
     },
-    /// The call omits the parameter, and no default is known. A requested `Option` is then `None`, unless the parameters of the tool are
-    /// not known.
+    /// The call omits the parameter, and no default is known. If the requested type is an `Option` and the parameters of the tool are
+    /// known, the result is `None` instead of this error.
     #[error("the call of `{tool}` has no `{name}`, and no default of it is known: read an `Option`")]
     #[non_exhaustive]
     Missing {
@@ -124,8 +124,8 @@ impl Plan {
         }
     }
 
-    /// Reads one top-level parameter from coerced arguments. Their JSON has integers beyond 64 bits as strings, which every policy reads
-    /// as integers.
+    /// Reads one top-level parameter from coerced arguments. Integers beyond 64 bits are strings in their JSON. These strings are read as
+    /// integers under every policy.
     pub(crate) fn checked_argument<T: DeserializeOwned>(
         &self,
         checked: &str,
@@ -265,7 +265,7 @@ enum MemberState {
     Read,
 }
 
-/// A visitor that reads the value of one key and skips all others. Aliases of the key were replaced by its name before.
+/// A visitor that reads the value of one key and skips all others. `PlanDe` has already replaced each alias by the name of the key.
 struct MemberPicker<'n, T> {
     name: &'n str,
     state: &'n Cell<MemberState>,

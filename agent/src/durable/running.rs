@@ -50,7 +50,7 @@ impl ActiveRuns {
         self.lock().get(run).map(|active| active.calls.clone())
     }
 
-    /// Cancels the calls of a run that run in this process, because a steering message arrived.
+    /// Cancels the calls of a run because a steering message arrived. Calls in other processes continue.
     pub(super) fn stop_calls(&self, run: &str) {
         let stopped = self.lock().get_mut(run).map(|active| {
             let next = active.token.child();

@@ -37,7 +37,7 @@ pub(crate) fn serialize<S: Serializer>(value: &Value, serializer: S) -> Result<S
 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     let value = Value::deserialize(deserializer)?;
-    // If the text under `$json` is not JSON, `serialize` did not write it, so the object is kept unchanged.
+    // If the text under `$json` cannot be parsed, the object is kept unchanged.
     Ok(match escaped(&value).map(serde_json::from_str) {
         Some(Ok(inner)) => inner,
         _ => value,

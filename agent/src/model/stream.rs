@@ -46,7 +46,8 @@ pub struct ModelStream {
     accumulator: Accumulator,
     ready: VecDeque<ModelEvent>,
     arguments: Option<CallArguments>,
-    /// The cell in which a `Fallback` puts the provider, protocol, model and additional fields of the reply. `None` for any other model.
+    /// The cell for the provider, protocol, model and additional fields of the reply. A model that wraps other models, such as a
+    /// `Fallback`, sets the cell. `None` for any other model.
     author: Option<Arc<OnceLock<AssistantMessage>>>,
     error: Option<ModelError>,
     #[cfg(feature = "studio")]

@@ -63,8 +63,8 @@ impl BuildModelError {
         Self::Unknown { message: format!("{problem}{}{}", advice(known), hint(suggestion)) }
     }
 
-    /// Creates the error for a name without a model: `openai/`, or `openai` if there is no default model. `variable` is the environment
-    /// variable that sets the default model.
+    /// Creates the error for a name without a model. Such a name is `openai/`, or `openai` if the provider has no default model.
+    /// `variable` is the environment variable that sets the default model.
     #[cfg(feature = "http")]
     pub(super) fn no_model(name: &str, variable: &str, known: &[&str]) -> Self {
         let problem = format!("`{name}` names no model, and {variable} is not set");

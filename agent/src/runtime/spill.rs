@@ -22,8 +22,8 @@ use crate::tool::value::Tool;
 /// The name of the tool that reads results that were too long, or that the model no longer sees.
 pub(super) const READ_RESULT: &str = "read_result";
 
-/// The prefix of handles: the ids by which a model reads results in files. A result that is only in the conversation has the id of its
-/// call.
+/// The prefix of handles. A handle is the id by which a model reads a result in a file. To read a result that is only in the conversation,
+/// a model uses the id of the call.
 const HANDLE: &str = "result";
 
 /// Maximum number of bytes that one call of `read_result` reads.

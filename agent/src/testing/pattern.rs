@@ -57,7 +57,7 @@ fn member(class: &Class, choices: &mut Choices) -> Option<char> {
             class.ranges().iter().map(|r| (u32::from(r.start()), u32::from(r.end()))).collect()
         }
     };
-    // Only the first ranges of a large class are used. For `\w`, they are ASCII, which every regex engine counts as `\w`.
+    // Only the first six ranges of a large class are used. For `\w`, the first four of them are ASCII.
     let (start, end) = *ranges.get(choices.pick(ranges.len().min(6)))?;
     // The letter `a` is preferred, because it is easier to read in a report.
     let start = if (start..=end).contains(&u32::from('a')) { u32::from('a') } else { start };

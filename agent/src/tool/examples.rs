@@ -78,8 +78,8 @@ impl ExamplePath {
     }
 }
 
-/// Checks each example of a parameter, in a call without other arguments. Issues outside of the example are ignored, because the other
-/// parameters are missing.
+/// Checks the examples of all parameters, each in a call of its own. The call has no other arguments except constants, so issues outside
+/// of the example are ignored.
 fn of_parameters(tool: &Tool, refused: &mut Vec<RegistryProblem>) {
     let root = tool.definition().parameters();
     let mut left = vec![(root, ExamplePath::default())];
@@ -111,8 +111,8 @@ fn of_parameters(tool: &Tool, refused: &mut Vec<RegistryProblem>) {
     }
 }
 
-/// Returns the schemas of the properties and items of a value, each with its path. Follows references and alternatives. An additional
-/// property gets a made-up name, unless other keywords restrict the names.
+/// Returns the schemas of the properties and items of a value, each with its path. Follows references and alternatives. The path of
+/// additional properties has a made-up name. If other keywords restrict the names, additional properties are left out.
 fn below<'s>(root: &'s Value, schema: &'s Value, place: &ExamplePath) -> Vec<(&'s Value, ExamplePath)> {
     let mut found = Vec::new();
     if let Some(target) =

@@ -38,7 +38,7 @@ fn write_value(changed: &Value, sent: &Value, raw: &str, out: &mut String) {
 
 fn write_object(changed: &Map<String, Value>, sent: &Map<String, Value>, raw: &str, out: &mut String) {
     let raw: HashMap<String, &RawValue> = serde_json::from_str(raw).unwrap_or_default();
-    // The sent texts of values under removed keys. `prepare` may have moved such a value to another key.
+    // The texts, as sent, of the values whose keys `prepare` removed. `prepare` may have moved such a value to another key.
     let removed = LazyCell::new(|| {
         let removed = sent.iter().filter(|(key, _)| !changed.contains_key(*key));
         let texts = removed.filter_map(|(key, value)| Some((value.to_string(), raw.get(key)?.get())));

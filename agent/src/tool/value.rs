@@ -281,7 +281,7 @@ impl Tool {
     fn prepare(&self, arguments: &str) -> Result<Option<String>, ToolError> {
         let Some(prepare) = &self.options().prepare else { return Ok(None) };
         let text = if arguments.trim_start().is_empty() { "{}" } else { arguments };
-        // Text that is not a JSON object is not prepared. The later validation reports it.
+        // Text that is not a JSON object is not prepared. The later check refuses the text, or coerces it to an object.
         let Ok(Value::Object(sent)) = serde_json::from_str(text) else { return Ok(None) };
         let mut prepared = sent.clone();
         catch(|| prepare(&mut prepared)).unwrap_or_else(|panic| {
@@ -380,8 +380,8 @@ impl Tool {
         Ok(self)
     }
 
-    /// Replaces the schema of the arguments. A `#[tool]` function still parses the arguments as its own types, so they must fit both. Hide
-    /// and fix arguments after this call, because it undoes earlier hiding and fixing.
+    /// Replaces the schema of the arguments. A `#[tool]` function still parses the arguments as its own types, so the arguments must fit
+    /// the schema and these types. Hide and fix arguments after this call, because this call undoes earlier hiding and fixing.
     ///
     /// # Errors
     /// Fails when the schema cannot be compiled, for example because it has a keyword that is not supported.

@@ -145,7 +145,8 @@ mod full {
             &self.keywords
         }
 
-        /// Returns the selected issues of a value, at most `MAX_ISSUES`. If the check would take too long, returns one issue that says so.
+        /// Returns the selected issues of a value, from the first `MAX_ISSUES` errors of the validator. If the check would take too long,
+        /// returns one issue that says so.
         pub(crate) fn issues(&self, value: &Value, asked: IssueLimit) -> Vec<Issue> {
             if !self.is_cheap(value) {
                 let words = "takes too long to check: send something simpler";
@@ -168,10 +169,11 @@ mod full {
             path.split('/').any(|segment| self.keywords.contains(&segment))
         }
 
-        /// Returns whether a validation stays within `MAX_STEPS` and `MAX_NESTING`. Counts every schema that the validator could apply.
+        /// Returns whether a validation stays within `MAX_STEPS` and `MAX_NESTING`. Counts the schemas that the validator could apply,
+        /// except `propertyNames`.
         fn is_cheap(&self, value: &Value) -> bool {
             let mut open = vec![(&self.document, value, 0usize)];
-            // The validator applies the target of a reference to a value only once.
+            // The target of a reference counts only once for each value.
             let mut seen = HashSet::new();
             let mut steps = 0;
             while let Some((schema, value, depth)) = open.pop() {

@@ -72,7 +72,8 @@ fn corrected_inside(
     if !has_wrapper && !is_mendable {
         return None;
     }
-    // A correction would drop a repeated key, or digits of a number. Below an unknown key, a repeated key is not an issue.
+    // A correction would drop a repeated key, or digits of a number. Both are tested here, because `issues` may not contain them: for
+    // example, a repeated key below an unknown key is not an issue.
     if sent.repeated_key().is_some() || sent.loses_digits() {
         return None;
     }

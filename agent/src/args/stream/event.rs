@@ -7,7 +7,8 @@ use std::fmt;
 
 /// A change of the arguments, caused by the latest text.
 ///
-/// Events borrow from the stream, so nothing is copied for them. Their `Debug` shows paths but no values.
+/// Events borrow from the stream, so nothing is copied for them. The `Debug` of an event shows no values, except in the issues of
+/// [`Refused`](Self::Refused).
 ///
 /// ```
 /// use agent::args::{ArgumentEvent, ArgumentStream};

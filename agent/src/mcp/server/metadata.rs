@@ -44,7 +44,8 @@ impl ResourceMetadata {
         format!("{WELL_KNOWN}{}", self.split().1)
     }
 
-    /// Splits the URL into origin and path. The path `/` counts as empty (RFC 9728, section 3.1).
+    /// Splits the URL into origin and path. The path has no slashes at its end, so the path `/` is empty (RFC 9728, section 3.1). The
+    /// query and the fragment are omitted.
     fn split(&self) -> (&str, &str) {
         let start = self.resource.find("://").map_or(0, |at| at + 3);
         let path = self.resource[start..].find(['/', '?', '#']).map_or(self.resource.len(), |at| start + at);

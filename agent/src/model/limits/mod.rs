@@ -30,9 +30,9 @@ const MAX_REPLY: u64 = 4_096;
 
 /// Limits of the requests to a model, for [`Model::limited`]. Every limit that is set must admit a request.
 ///
-/// Limits apply to one process. Requests are sent in the order in which they were made. A request counts once, also if a provider's client
-/// retries it. A failed request without usage counts its estimated input. If the provider rejects a request with a rate limit, the request
-/// counts no tokens, and no other request is sent for the time that the provider asks to wait.
+/// Limits apply to one process. Requests are sent in the order in which their replies are first polled. A request counts once, also if a
+/// provider's client retries it. A failed request without usage counts its estimated input. If the provider rejects a request with a rate
+/// limit, the request counts no tokens, and no other request is sent for the time that the provider asks to wait.
 ///
 /// A provider may report how much of its own limits remains, in headers of a response such as `x-ratelimit-remaining-requests` or
 /// `anthropic-ratelimit-tokens-remaining`. A reported limit applies in addition to these limits, until the provider has refilled it
@@ -115,7 +115,7 @@ impl RateLimits {
     /// use std::sync::{Arc, Mutex};
     /// use std::time::Duration;
     ///
-    /// /// Whenever it should wait, the time is over.
+    /// /// A clock whose time jumps to the end of each wait.
     /// #[derive(Default)]
     /// struct Skips(Mutex<Duration>);
     ///

@@ -62,12 +62,12 @@ mod tests;
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
-/// `temperature` and `top_p` are left out, with a warning, where Anthropic refuses them: together with thinking, from version `2026-10-21`
-/// on, and with models from 4.7. With models 4.5 and 4.6, `top_p` is left out if both are set.
+/// `temperature` and `top_p` are left out, with a warning, where Anthropic refuses them: together with thinking, with API versions from
+/// `2026-10-21` on, and with models from version 4.7 on. With models 4.5 and 4.6, `top_p` is left out if both are set.
 ///
-/// Texts of only whitespace are left out, because Anthropic refuses them, unless they have provider data. Messages that become empty are
-/// left out, too. A conversation that becomes empty is an error. Whitespace at the end of an assistant message that the model continues is
-/// removed.
+/// Texts of only whitespace are left out if they have no provider data, because Anthropic refuses such texts. Messages that become empty
+/// are left out, too. A conversation that becomes empty is an error. Whitespace at the end of an assistant message that the model
+/// continues is removed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AnthropicMessages {

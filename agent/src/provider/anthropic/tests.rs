@@ -1,4 +1,4 @@
-//! Recordings with every feature of the protocol, read and written back.
+//! Tests that read and write replies and requests with the features of Anthropic's protocol.
 
 use serde_json::{Value, json};
 
@@ -363,7 +363,7 @@ fn both_versions_and_both_ways_to_send_a_key() {
     assert!(http.json()["messages"][1]["content"][0].get("citations").is_some());
     let document = ModelRequest::new([Message::assistant([Part::document(b"x", "application/pdf")])]);
     assert!(new.encode(&info, &document).is_err() && api().encode(&info, &document).is_ok());
-    // Models from 4.7 refuse sampling settings under either version.
+    // Claude models from 4.7 on refuse sampling settings in both versions of the protocol.
     assert!(api().encode(&info, &request).unwrap().json().get("temperature").is_none());
     let info = ModelInfo::new("test", "anthropic-messages", "claude-opus-4-6");
     let old = api().encode(&info, &request).unwrap();
@@ -539,7 +539,7 @@ fn a_reply_of_several_requests_counts_all_of_them_and_knows_the_last_one() {
     let usage = reply(&api(), &body(compacted)).usage;
     assert_eq!((usage.input, usage.output, usage.cache_read, usage.total), (61_067, 1_912, 82, 62_979));
     assert_eq!(usage.last_request(), (682, 1_320));
-    // The usage of the last request is stored with the reply. A sum of usages has no last request.
+    // The usage of the last request is stored with the reply. In a sum, this usage is dropped, and `last_request` returns the whole sum.
     let stored: Usage = serde_json::from_value(json!(usage)).unwrap();
     assert_eq!(stored, usage);
     assert_eq!((stored + Usage::new(1, 1)).last_request(), (61_068, 1_913));

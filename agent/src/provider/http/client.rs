@@ -59,7 +59,7 @@ impl HttpClient {
         &self.options
     }
 
-    /// Sends a request, with retries, until a response begins. Returns the response of the last attempt, whatever its status.
+    /// Sends a request, with retries. Returns the response of the last attempt, whatever its status. The response's body is not read.
     ///
     /// # Errors
     /// Fails when the last attempt received no response.

@@ -145,7 +145,7 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets the protocol, for example with another version, instead of the provider's own.
+    /// Sets a protocol that replaces the provider's own, for example the same protocol with another version of the API.
     pub fn protocol(mut self, protocol: impl Protocol + 'static) -> Self {
         self.protocol = Some(Arc::new(protocol));
         self
@@ -157,8 +157,8 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Adds a header, for example an organization. The header replaces a header of the same name. The value of a header whose name
-    /// contains `key`, `token`, `auth`, `secret` or `cookie` is never shown.
+    /// Adds a header, for example an organization. The header replaces a header of the same name from the catalogue or an earlier call of
+    /// this method. The value of a header whose name contains `key`, `token`, `auth`, `secret` or `cookie` is never shown.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self

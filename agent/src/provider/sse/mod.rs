@@ -228,7 +228,8 @@ impl SseParser {
         let line = std::mem::take(&mut self.line);
         let mut fields = ChunkFields::default();
         if !line.is_empty() {
-            // `push` has already refused lines that are too long, so this error can drop only a line break.
+            // `push` has already checked the length of a line with `data:`. Only a line `data` without a colon, which adds just a line
+            // break, can fail here.
             let _ = self.read_line(&line, &mut fields, &mut on);
         }
         self.dispatch(&mut fields, &mut on);

@@ -168,7 +168,7 @@ impl SummaryDraft<'_> {
         let request = self.question(at).map(|question| request(writer, &question)).ok_or_else(too_long);
         let all = view.conversation().get(..at).unwrap_or_default();
         let first = all.iter().find(|message| matches!(&***message, Message::User(_)));
-        // A token has about four characters, so the quotation has at most 4 % of the usable tokens.
+        // An ASCII text has about four characters per token, so its quotation has at most 4 % of the usable tokens.
         let quoted = usize::try_from(part_of(*usable, 4).saturating_mul(4)).unwrap_or(MAX_QUOTED);
         let first = first
             .map(|first| shortened(&first.text(), quoted.min(MAX_QUOTED)).into_owned())

@@ -201,7 +201,7 @@ fn is_same(found: &InvocationRecord, new: &InvocationRecord) -> bool {
 /// A record whose end is not stored yet. If this value is dropped, a tokio task stores the end of the call. A call that has not ended is
 /// recorded as interrupted.
 struct PendingRecord {
-    /// The store, or `None` once the store was asked to record the end.
+    /// The store, or `None` once the request to record the end has returned.
     store: Option<StoreAccess>,
     key: StepKey,
     end: Option<InvocationEnd>,

@@ -93,7 +93,7 @@ impl SchemaModel {
         self
     }
 
-    /// Sets the maximum number of calls per tool at the limits of the tool's schema; 12 by default.
+    /// Sets the maximum number of calls per tool at the limits of the tool's schema or just beyond them; 12 by default.
     pub fn with_boundaries(mut self, calls: usize) -> Self {
         self.counts.boundary = calls;
         self
@@ -172,8 +172,8 @@ impl SchemaModel {
     }
 }
 
-/// Returns whether `x-checked` in a schema says that the application has functions of `#[arg(validate)]`. Strings do not count, because
-/// types of this crate set `x-checked`, too.
+/// Returns whether a part of the schema has `x-checked: true`, which the macros write for functions of `#[arg(validate)]`. Schemas of the
+/// type `string` are ignored, because types of this crate, such as `HumanDuration`, also write `x-checked`.
 fn has_checks(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => {

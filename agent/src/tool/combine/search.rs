@@ -25,8 +25,8 @@ const LISTED: usize = 50;
 
 impl ToolSet {
     /// Adds a tool `search_tools`, with which models find the [deferred](ToolDefinition::is_deferred) tools of this set. Adds nothing if no
-    /// tool is deferred, or if a name in the set already ends with `search_tools`. Call this method last: it does not find tools that are
-    /// added or renamed later.
+    /// tool is deferred, or if a name in the set already ends with `search_tools`. Call this method last: the search does not find tools
+    /// that are added or renamed later.
     ///
     /// The result of a search contains the names of the tools that were found. [`Registry::shown`] reads the names from the results in the
     /// conversation, and shows these tools after all other tools.
@@ -103,7 +103,7 @@ impl Registry {
     /// # #[agent::tool(defer)] fn convert_currency(amount: f64, to: String) {}
     /// use agent::{Registry, tools};
     ///
-    /// // `convert_currency` is deferred, and nobody has searched for it.
+    /// // `convert_currency` is deferred, and no search has found it.
     /// let registry = Registry::new(tools![read_file, convert_currency].with_tool_search())?;
     /// assert_eq!(registry.shown(&[]).iter().map(|tool| tool.name()).collect::<Vec<_>>(), ["read_file", "search_tools"]);
     /// assert_eq!(registry.definitions().len(), 3);

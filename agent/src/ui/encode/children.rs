@@ -109,7 +109,7 @@ impl UiEncoder {
         let outermost = parent.as_ref().and_then(|parent| self.child_at(parent));
         let outermost = outermost.and_then(|at| self.children.get(at)).map(|run| run.outermost);
         if let (false, Some(_), Some(call)) = (is_known, &parent, self.calls.get_mut(at)) {
-            // The log has dropped the start of this call, so the front end never received the start.
+            // The server's `ReplayLog` has dropped the start of this call, so the front end never received the start.
             call.is_part = false;
         }
         let call_id = self.calls.get(at).map_or_else(String::new, |call| call.unique_id.clone());
@@ -230,8 +230,8 @@ impl UiEncoder {
         }
     }
 
-    /// Writes that the suspended runs of sub-agents continue. A run that this response did not report as suspended only takes a chunk
-    /// number, so that later chunks have the same numbers in all responses.
+    /// Writes that the suspended runs of sub-agents continue. For a run that this response did not report as suspended, skips one chunk
+    /// number instead of writing a chunk. Later chunks thus have the same numbers in all responses.
     pub(super) fn resume_children(&mut self, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         for child in &mut self.children {
             if std::mem::take(&mut child.is_suspended) {
