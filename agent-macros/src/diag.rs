@@ -68,7 +68,8 @@ pub(crate) fn listed(words: &[&str], and: &str) -> String {
     }
 }
 
-/// Returns the candidate that is most similar to `word`, or `None` if it needs more edits than a third of its letters, rounded up.
+/// Returns the candidate that is most similar to `word`. Returns `None` if more edits are needed than a third of the candidate's letters,
+/// rounded up.
 pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let (distance, best) = candidates.iter().map(|known| (distance(known, word), *known)).min()?;
     (distance <= best.chars().count().div_ceil(3)).then_some(best)

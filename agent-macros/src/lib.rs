@@ -1,9 +1,9 @@
 //! The macros of `agent`. Use them through the crate `agent`: generated code refers to `agent`, which also
 //! contains the documentation of the macros.
 //!
-//! Each macro is a pipeline: parse → validate → expand. All mistakes are collected, the user's item is always emitted, and all generated
-//! code uses paths that begin with `::`. The code for an item is in one anonymous constant, except the type that `#[tool]` makes for a
-//! function.
+//! Each macro is a pipeline: parse → validate → expand. All mistakes are collected, and the user's item is always emitted. The paths in
+//! generated code begin with `::`, or with the path in `crate = …`. The code for an item is in one anonymous constant, except the type
+//! that `#[tool]` makes for a function.
 
 mod args;
 mod diag;
@@ -38,7 +38,7 @@ pub fn tool_output(item: TokenStream) -> TokenStream {
     args::derive(&syn::parse_macro_input!(item), args::Kind::Output).into()
 }
 
-/// Called by `agent::tools!`, which puts the path of its crate before the input.
+/// Called by `agent::tools!`, which puts `($crate)` before the input.
 #[doc(hidden)]
 #[proc_macro]
 pub fn tools_impl(input: TokenStream) -> TokenStream {

@@ -41,7 +41,7 @@ impl ToTokens for Private {
     }
 }
 
-/// Returns an identifier that cannot collide with a name of the user.
+/// Returns an identifier with the macro's hygiene. A local variable with this identifier cannot collide with a variable of the user.
 pub(crate) fn hidden(name: &str) -> Ident {
     Ident::new(name, Span::mixed_site())
 }

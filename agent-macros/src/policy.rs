@@ -58,7 +58,7 @@ impl Policy {
         Some(Policy { base, changes })
     }
 
-    /// Returns the policy as text for the schema, from which the library parses it.
+    /// Returns the policy as text: the value of `x-coerce` in the schema, which the library parses.
     pub(crate) fn words(&self) -> String {
         self.changes.iter().fold(self.base.to_owned(), |words, (allowed, rule)| {
             format!("{words} {} {}", if *allowed { '+' } else { '-' }, RULES[*rule].0)

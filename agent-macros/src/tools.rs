@@ -56,8 +56,8 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
         #[allow(unused_mut)]
         let mut #set = #private::ToolSet::new();
         #(#adds)*
-        // The block hides these names from the user's expressions above. The block comes last: if a path is not a type, the compiler
-        // reports only the first use of the path, which should be in the user's expressions.
+        // The block hides these names from the user's expressions above. The block comes last, because the compiler reports only the first
+        // use of a path that is not a type, and that use should be in the statements above.
         {
             #[allow(unused_imports)]
             use #private::{

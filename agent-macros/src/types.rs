@@ -97,8 +97,8 @@ pub(crate) fn contains_word(tokens: TokenStream, words: &[&str]) -> bool {
     })
 }
 
-/// Replaces `'_` and the lifetimes in `declared` by `'static`. Arguments and state own their data, and references to them can have any
-/// shorter lifetime.
+/// Replaces `'_` and the lifetimes in `declared` by `'static`, because arguments and state own their data. The compiler accepts `'static`
+/// for any shorter lifetime in the signature.
 pub(crate) fn make_static(ty: &mut Type, declared: &[Lifetime]) {
     struct Static<'a>(&'a [Lifetime]);
     impl VisitMut for Static<'_> {
@@ -111,7 +111,8 @@ pub(crate) fn make_static(ty: &mut Type, declared: &[Lifetime]) {
     Static(declared).visit_type_mut(ty);
 }
 
-/// Returns the type with owned types instead of references, or `None` if it has no references: `Option<&str>` → `Option<String>`.
+/// Returns the type with owned types instead of references, such as `Option<String>` for `Option<&str>`. Returns `None` for a type without
+/// references.
 pub(crate) fn owned(ty: &Type) -> Option<Type> {
     struct Owned(bool);
     impl VisitMut for Owned {
@@ -120,7 +121,7 @@ pub(crate) fn owned(ty: &Type) -> Option<Type> {
                 self.0 = true;
                 *ty = owned_form(&reference.elem).unwrap_or_else(|| (*reference.elem).clone());
             }
-            // References in the signatures of function pointers and traits are not part of their values, so they stay.
+            // A function pointer or trait object does not hold the references in its signature, so these references stay.
             if !matches!(ty, Type::FnPtr(_) | Type::TraitObject(_)) {
                 visit_mut::visit_type_mut(self, ty);
             }
@@ -234,8 +235,8 @@ pub(crate) fn has_lifetime(tokens: &TokenStream) -> bool {
     })
 }
 
-/// Finds types in `ty` that look like maps whose keys may not be text, such as `HashMap<Id, T>`. Returns each with its key type; `None`
-/// for tuples and arrays.
+/// Finds types in `ty` that look like maps whose keys may not be text, such as `HashMap<Id, T>`. Returns each type with its key type, or
+/// with `None` if the key is a tuple or an array.
 pub(crate) fn with_composed_keys(ty: &Type) -> Vec<(Type, Option<Type>)> {
     struct FoundPairs(Vec<(Type, Option<Type>)>);
     impl VisitMut for FoundPairs {

@@ -45,8 +45,8 @@ pub use std::sync::{Arc, LazyLock};
 pub use std::time::Duration;
 pub use {schemars, serde, serde_json};
 
-/// Returns `Option::Some`. The derive of schemars emits `Some(…)` without a path. As a function, this name does not hide a user's type
-/// `Some`.
+/// Returns `Option::Some`. The derive of schemars emits `Some(…)` without a path, so generated code imports this function. An import of
+/// the variant `Option::Some` would also hide a user's type `Some`; an import of a function hides no type.
 #[expect(non_snake_case, reason = "has the name of the variant that it replaces")]
 pub const fn Some<T>(value: T) -> Option<T> {
     Option::Some(value)

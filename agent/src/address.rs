@@ -32,8 +32,8 @@ const WORDS: [&str; 20] = [
 /// Returns the address without parts that may be secret.
 pub(crate) fn shown_address(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
-        // A missing scheme is the most common mistake. Without a scheme, only `localhost` or an IPv4 address with a port is certain to be
-        // an address.
+        // A missing scheme is the most common mistake. A text without a scheme is shown only if it begins with `localhost:PORT` or
+        // `IPV4:PORT`, because any other text may be a secret.
         let shown = shown_address(&format!("http://{url}"));
         let shown = shown.strip_prefix("http://").filter(|_| is_numeric(url));
         return shown.unwrap_or(UNREADABLE).to_owned();

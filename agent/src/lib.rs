@@ -149,7 +149,7 @@ pub mod __private;
 ///
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/tool_args.md")]
-// rustdoc lists these macros after all fields of the same name. The aliases match the text that users write.
+// The search of rustdoc lists these macros after all fields of the same name. The aliases match the text that users write.
 #[doc(alias = "#[derive(ToolArgs)]", alias = "derive(ToolArgs)")]
 pub use agent_macros::ToolArgs;
 #[cfg(feature = "macros")]

@@ -17,7 +17,7 @@
 //! let registry = Registry::new(tools![add])?;
 //! assert_eq!(registry.lint()[0].lint, Lint::UndocumentedParameter);
 //! registry.check_dialect(Dialect::OpenAiStrict)?;
-//! // Tools that are shown as before have the same manifest.
+//! // The manifests differ only if a model sees a difference.
 //! assert!(registry.manifest().drift(&registry.manifest()).is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

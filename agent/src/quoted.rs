@@ -1,4 +1,4 @@
-//! The forms of a text in JSON strings, which may be quoted again.
+//! The forms that a text takes in a JSON string, also if the JSON is itself quoted in a JSON string.
 
 use std::fmt::Write as _;
 

@@ -30,8 +30,9 @@ pub struct StepKey {
     pub turn: u32,
     /// The kind of the step.
     pub kind: StepKind,
-    /// The position of the call in its reply; for [`StepKind::Prepare`], of the first call. [`StepKind::Poll`] and [`StepKind::Compact`]
-    /// have a number that is different for each such step of a turn. Other steps without a call have 0.
+    /// The position of the call in the model's reply. For [`StepKind::Prepare`], this is the position of the first call. Each
+    /// [`StepKind::Poll`] step of a turn has a different number, and so does each [`StepKind::Compact`] step. Other steps without a call
+    /// have 0.
     pub ord: u32,
 }
 

@@ -1,5 +1,5 @@
-//! Drives the [agent loop](crate::loop_core) on any executor. An implementation of [`Steps`] has one asynchronous function for each kind
-//! of step.
+//! Drives the [agent loop](crate::loop_core) on any executor. An implementation of [`Steps`] has one asynchronous function for each
+//! [`Step`] that the loop asks for.
 //!
 //! [`drive`] runs the loop. [`Assistant`](crate::Assistant) and durable runs implement [`Steps`], and so can types of your own, for
 //! example for a job queue. Each step has a [`StepKey`] that is the same on every replay, so an implementation that records its steps
@@ -110,9 +110,9 @@ impl fmt::Debug for SharedLoop {
 
 /// The work that a run needs, with one function for each [`Step`].
 ///
-/// For a step with one result, the function returns the result, and [`drive`] records it. For a step with calls, the function itself
-/// records each result as soon as it arrives. A failure of a model or a tool is a result, too (a failed [`ModelReply`], a [`CallEnd`]). An
-/// error means that the implementation failed, or that the run has to end: see [`StepError`].
+/// The functions [`prepare`](Self::prepare) and [`tools`](Self::tools) themselves record the result of each call as soon as it arrives.
+/// The functions of the other steps return their results, and [`drive`] records them. A failure of a model or a tool is a result, too (a
+/// failed [`ModelReply`], a [`CallEnd`]). An error means that the implementation failed, or that the run has to end: see [`StepError`].
 ///
 /// If a step fails and the run does not end, the run keeps the results that the step has recorded: prepared and ended calls, and the start
 /// of a reply. Driving the run again repeats the step without these calls. A reply is requested again from its beginning, but its start is
@@ -125,7 +125,7 @@ impl fmt::Debug for SharedLoop {
 /// use agent::steps::{SharedLoop, StepError, Steps};
 /// use std::sync::Arc;
 ///
-/// /// Repeats what it hears. The [module](self) has one with tools.
+/// /// Repeats the last message. The example of the module has tools, too.
 /// struct Parrot;
 ///
 /// impl Steps for Parrot {

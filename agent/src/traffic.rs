@@ -49,7 +49,7 @@ use crate::panics::Observer;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Traffic<'a> {
-    /// The name of an MCP server in this program, or the scheme, host and port of a provider.
+    /// The name that this program gives to an MCP server, or the scheme, host and port of a provider.
     pub server: &'a str,
     /// The number of the exchange, counted from 1 in this process. Each attempt of each HTTP request to a provider has its own number, and
     /// each connection to an MCP server has one number.
@@ -123,7 +123,7 @@ pub enum TrafficKind<'a> {
     /// A message was received from an MCP server.
     #[non_exhaustive]
     Received {
-        /// The parsed parts of the JSON-RPC message.
+        /// The JSON-RPC message, serialized again after parsing. Fields that the parser does not know may be missing.
         message: &'a str,
     },
     /// The program of an MCP server wrote a line to its error output.

@@ -29,7 +29,7 @@ pub(crate) struct FieldLowering<'a> {
     pub(crate) demands: bool,
     pub(crate) described: bool,
     pub(crate) transparent: bool,
-    /// The aliases (`__Field0`, …) of asserted field types.
+    /// The names (`__Field0`, …) of the type aliases for the field types that have an assertion.
     pub(crate) demanded: Vec<Ident>,
     /// Whether the current field has the option `with`, so that its type is never replaced.
     pub(crate) as_is: bool,
@@ -346,8 +346,8 @@ impl FieldLowering<'_> {
         field.attrs.push(parse_quote!(#[schemars(with = #alias)]));
     }
 
-    /// Returns the schema keywords for the format of a field. With `x-format`, every text must have the format. Without it, the Rust type
-    /// decides.
+    /// Returns the schema keywords for the format of a field. With `x-format`, the library checks the format strictly, as JSON Schema
+    /// defines it. Without `x-format`, every text that the Rust type can parse is accepted.
     fn formats(&mut self, field: &Field, options: &ArgOptions) -> Vec<TokenStream> {
         if let Some((format, at)) = options.format {
             self.suits(&field.ty, at, &quote!(format()));
@@ -417,8 +417,8 @@ pub(super) fn described_as(alias: &Ident, ty: &TokenStream, private: &Private) -
 /// The derives accept `StandIn`, so they report no second error.
 pub(crate) fn argument_or_stand_in(ty: &TokenStream, private: &Private) -> TokenStream {
     if types::has_lifetime(ty) {
-        // The type may be an alias of a reference. For such a type, the test gives an unclear error about lifetimes. The advice in
-        // `BY_VALUE` is clearer, so a type with advice is not tested.
+        // The type may be an alias of a reference. For such a type, `ARGUMENT` causes an unclear error about lifetimes. The text in
+        // `BY_VALUE` is a clearer error, so `ARGUMENT` is not evaluated for a type that has this text.
         let is_advised = quote!({
             #[allow(unused_imports)]
             use #private::AdviceUnknown as _;

@@ -17,7 +17,7 @@ pub(super) struct How {
 }
 
 /// Returns the impls of `ToolArgs`, `Deserialize` and `JsonSchema`. With `own_serde`, returns only the impl of `ToolArgs`. If `failed`,
-/// the other two impls compile but never run, so that one mistake causes only one compiler error.
+/// the impls of `Deserialize` and `JsonSchema` compile but never run, so that one mistake causes only one compiler error.
 pub(super) fn args(
     input: &DeriveInput,
     mirror: &Ident,

@@ -22,7 +22,7 @@ impl FieldLowering<'_> {
                     _ => None,
                 };
                 let value = match whole {
-                    // `fits` has added an assertion that the constant is a number, so the constant is used unchanged.
+                    // `fits` has added an assertion that the fraction or constant suits the type, so `end` is used unchanged.
                     None if known => replace_self(quote!(#end), &self.this),
                     // Literals get a suffix, because the compiler infers `i32` for literals without a suffix,
                     // and larger numbers would not fit.

@@ -93,8 +93,8 @@ pub(crate) fn make(
     if checked {
         input.attrs.push(parse_quote!(#[schemars(extend("x-checked" = true))]));
     }
-    // schemars lists the keys of a map only if they are one `enum`, which `closed_set` creates. With `#[serde(other)]`, every key is
-    // accepted.
+    // The type may be the key type of a map. schemars lists the allowed keys only if the schema of the key type is one `enum`, which
+    // `closed_set` creates. With `#[serde(other)]`, every key is allowed.
     if unit_enum && kind == Kind::Args && words.in_order && !words.has_other {
         input.attrs.push(parse_quote!(#[schemars(transform = #private::closed_set)]));
     }

@@ -53,7 +53,7 @@ pub(crate) fn derive(input: &DeriveInput, kind: Kind) -> TokenStream {
 
 fn derived(input: &DeriveInput, kind: Kind) -> TokenStream {
     if kind == Kind::Args && input.attrs.iter().any(is_tool) {
-        // The attribute `#[tool]` below this derive derives `ToolArgs` itself, with its own options.
+        // If `#[tool]` is written below this derive, `#[tool]` derives `ToolArgs` itself, with the options of the tool.
         return TokenStream::new();
     }
     let mut errors = Errors::default();

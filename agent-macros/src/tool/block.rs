@@ -108,7 +108,7 @@ fn published(block: &Block, set: Option<&Ident>, body: &TokenStream, private: &P
         };
     }
     quote! {
-        // If two blocks lack `set`, the impls of this trait conflict. The compiler then shows its name, which says what to write.
+        // If two blocks lack `set`, the impls of this trait conflict. The compiler then shows the trait's name, which says what to write.
         #[automatically_derived]
         impl #impl_generics #private::further_tool_blocks_say_set_and_a_name for #ty #clause {
             fn shared_tools(#this: #private::Arc<Self>) -> #private::ToolSet { #body }

@@ -8,7 +8,7 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
 pub(super) fn argument(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
-    // With `with(read as Sent)`, an assertion about `Sent` is made elsewhere.
+    // For `with(read as Sent)`, `FieldLowering` generates an assertion about `Sent`.
     if param.options.with.is_some() {
         return quote!();
     }
@@ -50,8 +50,8 @@ pub(super) fn state(param: &Param, ty: &TokenStream, private: &Private) -> Token
     }
 }
 
-/// Returns an assertion that fails if the parameter receives all arguments as one object. Returns `None` if the parameter has no options,
-/// except `nested` and `flatten`.
+/// Returns an assertion that fails if the parameter receives all arguments as one object. Returns `None` if the parameter has no option
+/// other than `nested` and `flatten`.
 pub(super) fn not_whole(param: &Param, private: &Private) -> Option<TokenStream> {
     let at = ours(param.options.own?);
     let private = private.at(at);

@@ -16,9 +16,9 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::{Field, Generics, LitStr, Type, parse_quote};
 
-/// Returns a block that evaluates to an `Entry`: the compiled tool, or the reason why it cannot be compiled.
+/// Returns the body of a function or closure that returns an `Entry`: the compiled tool, or the reason why it cannot be compiled.
 ///
-/// The block of a method expects the hidden variable `this` in its scope, which holds the value of the impl block's type.
+/// For a method, the hidden variable `this` must be in scope. It holds the value of the impl block's type.
 pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> TokenStream {
     if let Some(receiver) = &tool.receiver {
         for param in &mut tool.params {
@@ -186,7 +186,7 @@ fn whole(tool: &Tool, types: &[TokenStream], private: &Private) -> Option<Whole>
 }
 
 /// Returns the helper items, and the hidden struct `__Args`, with the impl that calls the functions of `#[arg(validate)]`. The attributes
-/// of its fields refer to the helper items.
+/// of the struct's fields refer to the helper items.
 fn arguments_struct(
     params: Vec<Param>,
     types: &[TokenStream],

@@ -138,8 +138,7 @@ pub(super) fn tool(
         let generics = receiver.as_ref().map(|receiver| &receiver.generics);
         let names: Vec<_> = generics.into_iter().flat_map(|generics| generics.type_params()).collect();
         let names: Vec<_> = names.iter().map(|parameter| &parameter.ident).collect();
-        // A generic block has one schema for all its types, so a result that depends on the type parameters gets no
-        // schema.
+        // A tool of a generic block has one schema for all type arguments. So a result that depends on the type parameters gets no schema.
         !types::mentions(ty.to_token_stream(), &names)
             && (names.is_empty() || !types::contains_word(ty.to_token_stream(), &["Self"]))
     });
@@ -210,8 +209,8 @@ fn check_signature(sig: &Signature, errors: &mut Errors) {
     }
 }
 
-/// Returns whether a type has the form `impl Stream`, `dyn Stream` or `BoxStream<…>` with a name in `names`, or contains such a type in
-/// `Pin`, `Box`, `Result` or `Option`.
+/// Returns whether a type is `impl T`, `dyn T` or `T<…>` for a `T` in `names`, or is a `Pin`, `Box`, `Result` or `Option` of such a type.
+/// The form `T<…>` counts only for names such as `BoxStream`, which start with `Box`.
 fn is_spelled(ty: &Type, names: &[&str]) -> bool {
     let is_named =
         |path: &Path| path.segments.last().is_some_and(|last| names.iter().any(|name| last.ident == name));

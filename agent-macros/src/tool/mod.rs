@@ -1,7 +1,8 @@
 //! `#[tool]`: parses, validates and expands an item.
 //!
-//! The user's item is always emitted, without the attributes of this crate. After a mistake, the generated impls compile but never run, so
-//! that one mistake causes only one compiler error, and a `tools![…]` that uses the item reports no further errors.
+//! The user's item is always emitted. The attributes of this crate are removed, unless a generated derive reads them or the item cannot be
+//! parsed. After a mistake, the generated impls compile but never run, so that one mistake causes only one compiler error, and a
+//! `tools![…]` that uses the item reports no further errors.
 
 mod approval;
 pub(crate) mod attr;

@@ -52,9 +52,10 @@ pub(crate) struct Param {
     /// The `#[cfg]` attributes, which are repeated wherever the parameter is used.
     pub(crate) cfgs: Vec<Attribute>,
     pub(crate) options: ArgOptions,
-    /// Set for a pattern without a name, such as `(a, b)`: the text and span of the error, unless the parameter is the whole object.
+    /// The text and span of an error. Set for a pattern without a name, such as `(a, b)`. The error is reported unless the parameter is
+    /// the whole argument object.
     pub(crate) nameless: Option<(&'static str, Span)>,
-    /// The name of a type alias: of the parameter's type, or of `StandIn` if the type is not an argument.
+    /// The name of an alias: of `OwnType<true>` if the parameter's type can be an argument, or else of `OwnType<false>`.
     pub(crate) own_type: Option<Ident>,
 }
 

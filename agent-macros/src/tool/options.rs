@@ -182,7 +182,7 @@ impl Setting {
         }
     }
 
-    /// Returns the variant of an enum for a word: `strict` → `Strict`.
+    /// Returns the variant of an enum for a word: `strip` → `Strip`.
     fn variant(&self) -> Ident {
         let SettingValue::Word(word) = self.value else { return self.key.clone() };
         let mut chars = word.chars();

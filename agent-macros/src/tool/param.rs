@@ -202,8 +202,8 @@ fn named(
         | Pat::TupleStruct(_)
         | Pat::Ident(_)
         | Pat::Slice(_) => {
-            // The option `rename` may name the argument. Without a name, only a pattern for the whole object is allowed, which `take`
-            // checks later.
+            // The option `rename` may give the argument a name. Without a name, the parameter must be the whole argument object. `take`
+            // and `check::nameless` check this later.
             if !renamed {
                 let advice = if matches!(pat, Pat::Wild(_)) { NAMELESS } else { TAKEN_APART };
                 *nameless = Some((advice, types::span(pat)));

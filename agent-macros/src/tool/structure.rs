@@ -144,8 +144,8 @@ fn check_actions(data: &DataEnum, input: &DeriveInput, errors: &mut Errors) {
     }
 }
 
-/// Makes `action` the key that contains the name of the action, in snake case. Attributes of serde about the tag or the case take
-/// precedence.
+/// Adds attributes of serde, so that the key `action` contains the name of the variant in snake case. Adds no attribute if the user's
+/// attributes choose the tag, and no `rename_all` if they have one.
 fn tag(attrs: &mut Vec<Attribute>) {
     let serde = Serde::of(attrs);
     let (tagged, renamed) =

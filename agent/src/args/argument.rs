@@ -127,8 +127,8 @@ impl Plan {
         }
     }
 
-    /// Reads one top-level parameter from coerced arguments. Their JSON has integers beyond 64 bits as strings, which every policy reads
-    /// as integers.
+    /// Reads one top-level parameter from coerced arguments. Integers beyond 64 bits are strings in their JSON. These strings are read as
+    /// integers under every policy.
     pub(crate) fn checked_argument<T: DeserializeOwned>(
         &self,
         checked: &str,
@@ -268,7 +268,7 @@ enum MemberState {
     Read,
 }
 
-/// A visitor that reads the value of one key and skips all others. Aliases of the key were replaced by its name before.
+/// A visitor that reads the value of one key and skips all others. `PlanDe` has already replaced each alias by the name of the key.
 struct MemberPicker<'n, T> {
     name: &'n str,
     state: &'n Cell<MemberState>,

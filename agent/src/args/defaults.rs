@@ -74,7 +74,8 @@ impl Plan {
         // A default that is nested too deeply for `serde_json` is accepted, because no call could send such a value.
         let Ok(document) = Document::parse(&text) else { return Ok(()) };
         let (mut issues, of_types) = faults(self.graph(), node, &document.root, secret);
-        // Only issues of constraints are kept. The default has the form that serde writes, and serde may read a different form.
+        // Only issues of constraints are kept. Other issues may be wrong, because the schema describes the form that serde reads, and the
+        // default has the form that serde writes.
         issues.retain(|issue| {
             use IssueCode::{Format, Length, Pattern, Range, Unique};
             matches!(issue.code, Range | Length | Pattern | Format | Unique)

@@ -75,11 +75,11 @@ struct Scan<'s> {
     text: &'s str,
     bytes: &'s [u8],
     depth: u32,
-    /// Number of enclosing values with a check such as `not`, which turns a misfit into a fit. If above 0, the scan ends undecided unless
-    /// a misfit is certain.
+    /// Number of enclosing values with a check. A check such as `not` would turn a wrong misfit into a wrong fit. While this number is
+    /// above 0, the scan is therefore undecided at an integer such as `1.0`, and at an object whose schema node is `NodeKind::Any`.
     checked: u32,
-    /// Number of enclosing alternatives (`anyOf`) and checks (`not`). Inside them, a value that does not fit does not refuse the
-    /// arguments.
+    /// Number of enclosing alternatives (`anyOf`) and checks (`not`). Inside them, the arguments are not refused because of one value that
+    /// does not fit.
     choices: u32,
     /// Number of bytes that were scanned more than once.
     again: usize,
@@ -448,7 +448,7 @@ impl<'s> Scan<'s> {
         mut at: usize,
     ) -> ScanStep {
         let text = self.bytes;
-        // The index of the next key's property, and the position after the key. `(0, 0)` if there is no such property.
+        // The index of the next key's property, and the position after the colon. `(0, 0)` if `written_at` does not find the key.
         let mut usual = (0, 0);
         loop {
             let (node, value);

@@ -1,7 +1,7 @@
 //! Formats of text arguments, as required by `#[arg(format = …)]` or the attribute of a validation crate. JSON Schema 2020-12 (validation,
-//! section 7.3) defines these formats.
+//! section 7.3) defines these formats, except `ip`.
 //!
-//! The formats in the schemas of Rust types are in [`of_types`], because a type may accept more spellings.
+//! The formats in the schemas of Rust types are in [`of_types`], because a Rust type may accept more spellings than a format allows.
 
 mod of_types;
 

@@ -92,7 +92,7 @@ impl std::fmt::Display for IssueCode {
 #[non_exhaustive]
 pub struct Issue {
     /// JSON pointer ([RFC 6901](https://www.rfc-editor.org/rfc/rfc6901)) into the sent arguments; empty for the arguments as a whole. A
-    /// pointer of more than 4,096 bytes gets no further segments, and a key of more than 4,096 bytes is cut.
+    /// pointer of more than 4,096 bytes gets no further segments, and a key of more than 4,096 characters is cut.
     pub path: String,
     /// The kind of fault.
     pub code: IssueCode,

@@ -35,8 +35,8 @@ impl<'g> ObjectRules<'g> {
         ObjectRules { graph, object, is_root }
     }
 
-    /// Returns the role of a key. `hint` is the index of the property that probably comes next. A property sets it to the index after its
-    /// own.
+    /// Returns the role of a key. `hint` is the index of the property that probably comes next. If the key is a property, `hint` is set to
+    /// the index after that property.
     #[inline]
     pub(super) fn role(&self, key: &str, hint: &mut usize) -> KeyRole {
         match self.object.child(key, *hint) {
@@ -183,7 +183,7 @@ impl<'t, U> SeenKeys<'t, U> {
         self.others.add(identity, usage)
     }
 
-    /// Counts the last key as absent, because it is dropped.
+    /// Excludes the last key from the size of the object, because the key is dropped, or because a null makes it absent.
     pub(super) fn add_absent(&mut self) {
         self.absent += 1;
     }

@@ -9,9 +9,9 @@ use std::{fmt, str::FromStr};
 
 /// The coercions that are allowed: one of three policies, with changes of single rules.
 ///
-/// The rules accept only values with a single meaning. Nothing is rounded silently, cut, guessed or filled in, and every change
-/// is recorded as a [`Coercion`](super::Coercion). `strict` accepts everything that `exact` accepts, and `lenient` everything
-/// that `strict` accepts.
+/// The rules accept only values with a single meaning. Nothing is cut, guessed or filled in. Every change, such as a rounded number, is
+/// recorded as a [`Coercion`](super::Coercion). `strict` accepts everything that `exact` accepts, and `lenient` everything that `strict`
+/// accepts.
 ///
 /// | sent | expected | exact | strict | lenient | [rule](CoercionRule) |
 /// |---|---|---|---|---|---|

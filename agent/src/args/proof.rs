@@ -5,7 +5,7 @@ use super::issue::Issue;
 use super::judge::diagnose;
 use super::plan::Plan;
 
-/// Checks arguments against the plan only, and fails with their issues.
+/// Checks arguments against the plan, without reading them into their Rust type. Returns the issues as the error.
 pub(crate) fn diagnosis(plan: &Plan, text: &str) -> Result<(), Vec<Issue>> {
     let text = if text.trim_start().is_empty() { "{}" } else { text };
     diagnose(plan.graph(), text).map(|_| ()).map_err(|refusal| refusal.issues)

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-/// Number of digits that a 64-bit float always keeps, unless the power of ten exceeds 22.
+/// Number of decimal digits that a 64-bit float always keeps, if the power of ten is from -22 to 22.
 pub(crate) const SAFE_DIGITS: usize = 15;
 /// Maximum number of significant digits of a float that is written out in full.
 const MOST_DIGITS: usize = 767;

@@ -111,7 +111,8 @@ pub(crate) fn coerced_float(float: f64, rules: Rules) -> Option<CoercedScalar<In
     Some(CoercedScalar { value, rule: CoercionRule::FloatToInteger })
 }
 
-/// Parses a number that was sent as text. The outer `None` means that the rules forbid this, the inner one that the text is no number.
+/// Parses a number that was sent as text. Returns `None` if the rules forbid this coercion. The `value` is `None` if the text is not a
+/// number.
 pub(crate) fn coerced_num(text: &str, rules: Rules) -> Option<CoercedScalar<Option<(Num, &str)>>> {
     let number = || Some((Num::of_text(text)?, text));
     let is_allowed = rules.has(Rules::TEXT_NUMBER);
@@ -251,7 +252,8 @@ fn bool_from_text(text: &str, rules: Rules) -> Option<bool> {
     }
 }
 
-/// Returns the text of a number that was sent for a string. Returns `None` if the number may differ from the sent digits.
+/// Returns the text of a number that was sent instead of a string. Returns `None` for a float of 2^53 or more, which may have been
+/// rounded, and for `-0`.
 pub(crate) fn number_text(number: &Value) -> Option<String> {
     let rounded = number.is_f64() && number.as_f64().is_some_and(|f| f.abs() >= EXACT_FLOAT);
     // The sent text may have been `-0` or `-0.0`, so its digits are unknown.
@@ -307,7 +309,8 @@ impl NumSpec {
         if may_round { rounding::rounded_whole(whole, self.single) } else { None }
     }
 
-    /// Returns the value to which the type rounds a number; `None` if it holds all `digits`. `float` is `digits` as a 64-bit float.
+    /// Returns the float to which the type rounds the number `digits`, or `None` if the type keeps the number unchanged. `float` is the
+    /// number as a 64-bit float.
     #[expect(clippy::cast_possible_truncation, reason = "whether digits are lost is the question")]
     pub(crate) fn rounded(&self, digits: &str, float: f64) -> Option<f64> {
         if self.single {
@@ -365,8 +368,8 @@ pub(super) fn decimal(f: f64) -> Option<(i128, i32)> {
     Some((format!("{whole}{fraction}").parse().ok()?, power))
 }
 
-/// Returns whether a decimal is a multiple of `unit`, read as its shortest decimal: 0.3 is a multiple of 0.1. The result is exact, also
-/// for large powers of ten.
+/// Returns whether a decimal is a multiple of the shortest decimal of `unit`: 0.3 is a multiple of 0.1. The result is exact, also for
+/// large powers of ten.
 fn is_multiple(of_f: Option<(i128, i32)>, unit: f64) -> bool {
     let (Some((a, a_power)), Some((b, b_power))) = (of_f, decimal(unit)) else { return false };
     let (a, b) = (a.unsigned_abs(), b.unsigned_abs());
@@ -444,7 +447,7 @@ impl StrSpec {
         }
     }
 
-    /// Returns whether `text` has a wrong format that the Rust type reports itself, more precisely.
+    /// Returns whether the format of `text` is wrong, and the Rust type has a better message for this fault.
     pub(crate) fn is_for_the_type(&self, text: &str) -> bool {
         self.format_rule == FormatRule::OfType
             && self.fault(text).is_some_and(|(code, _)| code == IssueCode::Format)

@@ -198,7 +198,7 @@ fn jaro(a: &[char], b: &[char]) -> f64 {
     (m / a.len() as f64 + m / b.len() as f64 + (m - swaps as f64) / m) / 3.0
 }
 
-/// Returns the restricted Damerau-Levenshtein distance (optimal string alignment), in which a swap of neighbours is one edit.
+/// Returns the restricted Damerau-Levenshtein distance (optimal string alignment), in which a swap of neighbors is one edit.
 fn edits(a: &[char], b: &[char]) -> usize {
     let same = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[same..], &b[same..]);

@@ -45,7 +45,7 @@ impl SharedDeadline {
 pub(super) struct WorkTime {
     pub(super) allowed: Option<Duration>,
     pub(super) worked: Duration,
-    /// The time that the run itself worked while its children ran. `add_children` subtracts this time.
+    /// The time that the run itself worked since it last started children. `worked` contains this time.
     pub(super) beside_children: Duration,
 }
 

@@ -63,23 +63,24 @@
 //! * A call of an [assistant as a tool](crate::Assistant::as_tool) is a run of its own, under the name of the call's key. If this run
 //!   waits for a decision, an input or a result, its request is also pending in the runs above it, and can be answered through them. See
 //!   [the guide](crate::guide::sub_agents).
-//! * Listeners receive events again on a replay; `on_metric` receives each request once. Results are not cached between calls, and an
-//!   approval key is not used, because the engine controls who may decide.
+//! * Listeners receive events again on a replay; `on_metric` receives each request once. Results are not cached between calls. The
+//!   `approval_key` of an assistant is not used, because the engine controls who may decide.
 //! * A steering message does not end a wait for a decision. The calls are skipped after the decision. Without an engine, the message ends
 //!   the wait.
-//! * A run and the runs of its sub-agents count their model requests together. A request is counted when it is made. At this point, its
-//!   turn has begun and has taken its messages. If a shared limit forbids the request, the run ends in this turn.
+//! * A run and the runs of its sub-agents count their model requests together. A request is counted when it is made, after the turn has
+//!   begun and has taken the waiting messages. If a shared limit forbids the request, the run ends in this turn.
 //! * The time limit of a run ([`wall_time`](crate::UsageLimits::wall_time)) counts from the first step of the run. The limit ends waits,
 //!   and stops steps in the process that performs the run.
 //!
-//! A run has the features that it has in one process: hooks, approvals, [the tools of each turn](crate::AssistantBuilder::prepare_tools),
-//! steering policies, [a schema for answers](crate::model::ModelRequest::output) ([`Outcome::answer`]) and limits, including the time
-//! limit. A steering message, like a cancellation, stops running calls only in the process that receives the message. After a batch of
-//! calls has begun, a steering message skips only calls of assistants as tools, and only if their runs have not begun. State of a prompt
-//! is in the request, as JSON under the name with which the assistant [registered](crate::AssistantBuilder::serialized_state) its type,
-//! and every process rebuilds the state. An assistant is refused if it uses features that no engine can provide. These are files of one
-//! machine ([`spill_results`](crate::AssistantBuilder::spill_results)), a session in a store in addition to the engine's conversation, and
-//! a source or state that exists in one process only ([`source`](crate::AssistantBuilder::source), and
+//! A durable run has the features of a run in one process: hooks, approvals, [the tools of each
+//! turn](crate::AssistantBuilder::prepare_tools), steering policies, [a schema for answers](crate::model::ModelRequest::output)
+//! ([`Outcome::answer`]) and limits, including the time limit. A steering message, like a cancellation, stops running calls only in the
+//! process that receives the message. After a batch of calls has begun, a steering message skips only calls of assistants as tools, and
+//! only if their runs have not begun. The request contains the state of a prompt as JSON, under the name that the assistant
+//! [registered](crate::AssistantBuilder::serialized_state) for the type of the state. Every process rebuilds the state from this JSON. An
+//! assistant is refused if it uses features that no engine can provide. These are files of one machine
+//! ([`spill_results`](crate::AssistantBuilder::spill_results)), a session in a store in addition to the engine's conversation, and a
+//! source or state that exists in one process only ([`source`](crate::AssistantBuilder::source), and
 //! [`state_per_prompt`](crate::AssistantBuilder::state_per_prompt) of a type that is not registered).
 
 mod client;

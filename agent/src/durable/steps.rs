@@ -50,7 +50,7 @@ pub(super) struct JournalSteps<'r, J> {
     /// The reason of the cancellation, if the run was cancelled.
     stop: Option<Arc<str>>,
     time_limit: Option<SharedDeadline>,
-    /// The working time of this run. It is limited if the run is a call of a tool with a time limit.
+    /// The working time of this run. The time is limited if a call with a time limit started this run or a run above it.
     pub(super) work: WorkTime,
     limits: TreeLimits,
     /// The time at the end of the last step, for runs with a time limit.
@@ -58,7 +58,7 @@ pub(super) struct JournalSteps<'r, J> {
     /// Whether the run has waited since its last step, so that `now` is too early.
     has_waited: bool,
     reply: Option<Arc<Message>>,
-    /// The checked arguments of prepared calls. Calls that a replay prepared have none here, and check their arguments again.
+    /// The checked arguments of prepared calls. After a replay, they are missing, and the arguments are checked again.
     checked: CheckedCalls,
     choices: TurnChoices,
     /// The messages that the model sees, if the assistant manages its context.
@@ -234,8 +234,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         }
     }
 
-    /// Reserves requests, calls or runs within the limits that a root run shares with its sub-agents. Also reports the tokens that were
-    /// used, and the reserved calls that were not.
+    /// Reserves requests, calls or runs within the limits that a root run shares with its sub-agents. Also reports the tokens that this
+    /// run used and the reserved calls that it did not use.
     async fn reserve(&mut self, wanted: Spent) -> Result<ReservedPart, StepError> {
         let root = {
             let run = self.run.lock();

@@ -19,7 +19,7 @@ pub(super) struct Batch {
     pub(super) segment: Range<usize>,
     /// Whether the reply was cut, so that none of its calls runs.
     pub(super) is_cut: bool,
-    /// Whether the calls were made outside of the run, and the model is not asked afterwards.
+    /// Whether the calls were made outside of the run and need no reply of the model.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_settled: bool,
     pub(super) is_steered: bool,
@@ -161,7 +161,8 @@ impl Batch {
     }
 }
 
-/// Gives each call that repeats an earlier id of the reply a new id. A failed reply is unchanged, because its calls do not run.
+/// Gives a new id to each call that has the same id as an earlier call of the reply. A failed reply is unchanged, because its calls do not
+/// run.
 pub(super) fn with_unique_ids(message: Message) -> Arc<Message> {
     let message = Arc::new(message);
     let calls = message.as_assistant().map_or(0, |reply| reply.tool_calls().take(2).count());

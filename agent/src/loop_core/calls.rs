@@ -138,7 +138,7 @@ impl AgentLoop {
     }
 
     pub(super) fn prepare_effect(&self) -> Step {
-        // A failed attempt at this step, or the run before it was stored, may have prepared some calls. They come first.
+        // The first calls may already be prepared, by a failed attempt at this step or before the run was stored.
         let is_open = |slot: &&Slot| matches!(slot.state, SlotState::Planned | SlotState::Started);
         let prepared = self.batch.current().iter().take_while(|slot| !is_open(slot)).count();
         let open = self.batch.current().iter().skip(prepared);

@@ -113,8 +113,8 @@ pub(crate) fn gone_child() -> ToolOutcome {
 
 #[cfg(feature = "runtime")]
 impl AgentLoop {
-    /// Returns the version of the stored run if its signature has an old format: always in versions 3 and 4, and below version 6 if all
-    /// sub-agents of the run have ended.
+    /// Returns the version of the stored run if this version signed the run in an old format. Versions 3 and 4 signed every run in an old
+    /// format. Version 5 did so only for a run whose sub-agents had all ended.
     pub(crate) fn version_signed_differently(&self) -> Option<u32> {
         let has_only_ended = self.children.is_some() && self.children().next().is_none();
         let is_old = matches!(self.version, 3..=4) || (self.version < 6 && has_only_ended);
@@ -200,7 +200,7 @@ impl AgentLoop {
         Some(child)
     }
 
-    /// Records the state of a child before its call ends. Returns true if the child waits. Its call then does not end.
+    /// Records that a child ended or waits. Returns true if the child waits. In this case, the call of the child must not be ended.
     pub(crate) fn record_child(&mut self, ord: u32, state: ChildState) -> Result<bool, RecordError> {
         let at = self.running(ord)?;
         match state {

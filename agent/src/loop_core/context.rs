@@ -1,5 +1,5 @@
-//! Records what happens before a request: changes of the view, requests for summaries, and attempts at the request that failed. The view
-//! is the form of the conversation that is sent to the model.
+//! Records what happens before a request: changes of the view, requests for summaries, and failed attempts at the request. The view is the
+//! form of the conversation that is sent to the model.
 
 use super::agent_loop::Phase;
 use super::batch::with_unique_ids;

@@ -151,7 +151,7 @@ pub enum EventKind {
         /// The message. For a streamed reply, this is the initial, empty message.
         message: Arc<Message>,
     },
-    /// A streamed reply changes: a part starts, grows or ends, a part arrives whole, such as an image or a citation source
+    /// A streamed reply changes. Either a part starts, grows or ends, or a whole part arrives, such as an image or a citation source
     /// ([`ModelEvent::Part`]), or data of the provider arrives.
     ///
     /// A streamed answer [of a type](crate::run::Prompt::output) is checked when it is complete. If it is refused, its updates have been
@@ -324,8 +324,8 @@ pub enum EventKind {
         /// The number of continuations in a row, counted from 1.
         count: u32,
     },
-    /// A request waited before it was sent, because of [limits](crate::model::RateLimits) or for a rate limited model of a
-    /// [`Fallback`](crate::model::Fallback).
+    /// A request waited before it was sent, because of [limits](crate::model::RateLimits), or because the provider of a model in a
+    /// [`Fallback`](crate::model::Fallback) rejected an earlier attempt with a rate limit.
     #[non_exhaustive]
     RequestDelayed {
         /// The time that the request waited, in milliseconds.
@@ -341,12 +341,12 @@ pub enum EventKind {
         /// The share that is spent, as a number between 0 and 1.
         share: f64,
     },
-    /// The model that replies is not the model of the last reply.
+    /// A reply comes from another model than the previous reply.
     #[non_exhaustive]
     ModelSwitched {
-        /// The model of the last reply, as `PROVIDER/MODEL`.
+        /// The model of the previous reply, as `PROVIDER/MODEL`.
         from: String,
-        /// The model that replies, as `PROVIDER/MODEL`.
+        /// The model of the new reply, as `PROVIDER/MODEL`.
         to: String,
         /// Counts of the parts of the conversation that are not sent to the new model.
         losses: HandOffLosses,

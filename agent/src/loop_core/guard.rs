@@ -100,7 +100,7 @@ impl Repeats {
             seen.open = seen.open.saturating_add(1);
             return RepeatCheck::Allowed;
         }
-        // A refused call counts like an ended one. Running calls do not count here, because their results may reset the count.
+        // A refused call counts like an ended call. Running calls do not count toward `end_at`, because their results may reset the count.
         seen.count = seen.count.saturating_add(1);
         if seen.count >= guard.end_at { RepeatCheck::End(number) } else { RepeatCheck::Refuse(number) }
     }

@@ -33,7 +33,7 @@ pub struct ModelReply {
     /// The limit because of which the driver (which performs the steps) ended an `aborted` reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitReached>,
-    /// The error message of the provider, if the provider refused the request as too long before any reply.
+    /// The error message if the request was too long: the provider refused it, or the context window was full before the reply ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) too_long: Option<String>,
     /// The notices of the model about the request, for example that the request was delayed. They are stored with the reply, because the
@@ -88,7 +88,7 @@ pub struct Ready {
     /// The validated arguments, if the call needs a decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ToolArguments>,
-    /// A keyed signature of the call, which shows after storage that the call was not changed.
+    /// A keyed signature of the call. When a stored run is resumed, the signature shows that the stored call was not changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
     /// The result of an equal earlier call. If set, this call ends with the result and does not run. A refusal by the loop guard takes
@@ -198,7 +198,7 @@ pub(super) struct CallCoercions {
 /// use agent::loop_core::CallDecision;
 /// use agent::run::ApprovalRequest;
 ///
-/// /// For a driver whose rule is a limit.
+/// /// Allows amounts up to 100, and leaves the decision on larger amounts for later.
 /// fn decide(request: &ApprovalRequest) -> CallDecision {
 ///     match request.arg::<u64>("amount") {
 ///         Ok(0..=100) => CallDecision::Allow(None),

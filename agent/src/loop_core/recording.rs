@@ -415,7 +415,7 @@ impl AgentLoop {
         self.end_turn();
         #[expect(clippy::cast_precision_loss, reason = "for a text")]
         let reached = self.reached.take().map(|reached| match reached.limit {
-            // A counted call may have ended without running, so the current number of calls is reported.
+            // A call that ends without running is subtracted from the count, so the current count is reported.
             Limit::ToolCalls => LimitReached { used: self.tool_calls as f64, ..reached },
             _ => reached,
         });

@@ -168,8 +168,8 @@ pub(crate) fn outcome_of(result: &ToolResultMessage) -> ToolOutcome {
     }
 }
 
-/// Returns whether the arguments of the call were refused. The last try of a tool gets the code `retries_exhausted`, also after other
-/// failures, so the beginning of the text is compared, too.
+/// Returns whether the arguments of the call were refused. The last try of a tool has the code `retries_exhausted`, whether its arguments
+/// were refused or the tool asked for another call. The beginning of the text distinguishes these two cases.
 fn is_refusal(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Failed { code, message, .. } => {

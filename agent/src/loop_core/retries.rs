@@ -17,7 +17,7 @@ pub(super) struct ToolRetries {
 }
 
 impl ToolRetries {
-    /// Registers a refused try. Returns whether the try is progress: it has only some of the issues of the best try, or only new issues.
+    /// Registers a try. Returns whether the try is progress: it has only some of the issues of the best try, or only new issues.
     pub(super) fn register(&mut self, report: &str) -> bool {
         let now = issues(report);
         let is_first = self.all == 0;

@@ -11,8 +11,8 @@ use super::waiting::SignedCall;
 use crate::message::Usage;
 
 impl AgentLoop {
-    /// Signs the run before it is stored. Each call that may still run gets a signature, including calls of children. The signature of the
-    /// run covers its state and that of its children.
+    /// Signs the run before it is stored. Each prepared call that may still run gets its own signature, also in child runs. The signature
+    /// of the run covers its [`signed_state`](Self::signed_state), which contains the child runs.
     #[cfg(feature = "approvals-signed")]
     pub(crate) fn sign(&mut self, call: &dyn Fn(&SignedCall) -> String, state: &dyn Fn(&Value) -> String) {
         self.unsign();

@@ -39,7 +39,7 @@ pub enum StateError {
     )]
     #[non_exhaustive]
     Unregistered {
-        /// The name of the state, or, if a prompt passed the state, the name of its Rust type.
+        /// The name of the state. If the state was passed to a prompt, the name of the state's Rust type.
         state: String,
     },
     /// A name was used for two values, or for two types.
@@ -93,7 +93,8 @@ pub enum StateError {
 
 crate::error_text::debug_is_the_sentence!(StateError);
 
-/// The values of the state by name, as JSON texts. A database may rewrite JSON values, and the signature of the run would not fit.
+/// The values of the state by name. The values are JSON texts, because a database may rewrite JSON values. A rewritten value would
+/// invalidate the signature of the run.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct RunState {

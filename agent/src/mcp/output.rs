@@ -41,7 +41,8 @@ impl OutputCheck {
     }
 }
 
-/// Returns the schema of an object around a value of `schema`. Returns `None` unless `schema` explicitly allows values other than objects.
+/// Returns the schema of an object whose member `result` contains a value that fits `schema`. Returns `None` unless `schema` explicitly
+/// allows values other than objects.
 pub(super) fn wrapped_schema(schema: &Value) -> Option<Map<String, Value>> {
     if !has_other_values(schema) {
         return None;

@@ -78,7 +78,8 @@ impl ToolArguments {
         if self.text.bytes().all(is_space) { "{}" } else { &self.text }
     }
 
-    /// Returns the parsed text, or `None` if it is not JSON.
+    /// Returns the parsed text, or `None` if `serde_json` cannot parse the text: for example, text that is not JSON, or JSON with more
+    /// than 127 nested levels.
     ///
     /// If a key is repeated, the last value is kept, and numbers beyond 64 bits are rounded. Validate arguments by their text, not by this
     /// value.

@@ -50,7 +50,7 @@ pub enum Content {
     ToolCall(ToolCall),
     /// A tool that the provider runs itself: its call, its result, or both.
     ProviderTool(Box<ProviderTool>),
-    /// Data of one provider that has no neutral meaning. It is sent back to that provider unchanged.
+    /// Data that only one provider understands. The data is sent back to that provider unchanged.
     Opaque(ProviderData),
     /// A part that this version cannot read: an unknown type, or a known type with missing fields. It is preserved, and never sent to a
     /// model.
@@ -150,7 +150,7 @@ fn shorten(value: &Value) -> String {
     text
 }
 
-/// Data of a provider that has no neutral form: signatures, encrypted reasoning and item ids of a part or a message, or a whole item as
+/// Data that only one provider understands: signatures, encrypted reasoning and item ids of a part or a message, or a whole item as
 /// [`Content::Opaque`].
 ///
 /// The data is sent back unchanged, and only to this provider.
@@ -204,7 +204,7 @@ impl ProviderData {
 /// ```
 /// use agent::message::{CacheMark, Message, Part, UserMessage};
 ///
-/// // Everything up to here is the same in many requests.
+/// // Many requests start with this manual.
 /// let manual = Part::text("The manual: …").with_cache(CacheMark::Hour);
 /// let message = Message::user(UserMessage::new([manual, Part::text("How do I start?")]));
 /// assert_eq!(message.content()[0].cache, Some(CacheMark::Hour));

@@ -115,10 +115,11 @@ impl Recipient {
 /// The messages that are sent to one model for a conversation. [`update`](Self::update) adds new messages.
 ///
 /// * Replies that failed or were aborted, messages without content for a model, and messages with unknown roles are left out.
-/// * Thinking and the provider data of parts go back only to the model that created them, over the same protocol. A reply that is empty
-///   without them is left out. Opaque items and the provider data of calls and of whole messages go back to any model of their provider,
-///   over the same protocol. Other models read a description of the tools that a provider ran. Parts of unknown kinds are left out of
-///   replies.
+/// * Thinking, and the provider data of parts that are not calls, go back only to the model that created them, over the same protocol.
+/// * Opaque items, the provider data of calls and the provider data of whole messages go back to any model of their provider, over the
+///   same protocol.
+/// * A description replaces the call and the result of a tool that a provider ran, unless the recipient is the model that wrote the reply.
+/// * Parts of unknown kinds are left out of replies. A reply without any remaining part is left out.
 /// * Messages before the newest summary that the provider wrote for this model are left out, except pinned messages, which follow the
 ///   summary.
 /// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}` and are unique in the request. A result gets the new id of its call.
@@ -131,13 +132,13 @@ impl Recipient {
 pub(crate) struct HandOff {
     recipient: Recipient,
     sent: MessageList,
-    /// The number of messages that were read, and the last of them.
+    /// The number of messages that were read. `last` is the last message that was read.
     read: usize,
     last: Option<Arc<Message>>,
     /// Hashes of the call ids in the request. A collision only causes a needless rename.
     taken: HashSet<u64, BuildHasherDefault<IdHash>>,
     hash: NameHash,
-    /// The old and new ids of renamed calls, in call order: the calls of the last reply that have no result yet.
+    /// The old id and the new id of each renamed call of the last reply that has no result yet, in call order.
     renamed: VecDeque<(String, String)>,
     /// The pinned messages that the provider's summary replaced. They are sent again after the summary.
     pins: Vec<Arc<Message>>,
@@ -234,7 +235,7 @@ impl HandOff {
         }
     }
 
-    /// Adds the pinned messages, except before a result or the continuation of a paused reply.
+    /// Adds the pinned messages, unless the next message must be a result or the continuation of a paused reply.
     fn send_pins(&mut self, last: &Message, sent: &mut Vec<Arc<Message>>) {
         if self.due == 0 && !is_paused(last) {
             for pin in std::mem::take(&mut self.pins) {

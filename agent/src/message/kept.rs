@@ -51,8 +51,9 @@ pub(crate) struct ResumePoint {
     pub(crate) length: usize,
     /// The number of encoded items in the text before the position.
     pub(crate) items: usize,
-    /// The number of cache marks before the position. `skipped_marks` of these marks are not in the text.
+    /// The number of cache marks before the position.
     pub(crate) marks: usize,
+    /// The number of cache marks before the position that are not in the text.
     pub(crate) skipped_marks: usize,
     /// Whether a tool result comes directly before the position.
     pub(crate) follows_result: bool,

@@ -76,7 +76,8 @@ impl MessageList {
         self.list_mut().push(message.into());
     }
 
-    /// Returns the messages, only to append to them. Lists with the same [`number`](Self::number) must begin alike.
+    /// Returns the messages for appending. The caller must not remove or replace messages, because lists with the same
+    /// [`number`](Self::number) must begin with the same messages.
     pub(super) fn list_mut(&mut self) -> &mut Vec<Arc<Message>> {
         &mut Arc::make_mut(&mut self.messages).messages
     }

@@ -33,7 +33,7 @@ use super::part::Part;
 pub struct HandOffLosses {
     /// Parts with thinking.
     pub thinking: u32,
-    /// State of providers, such as signatures, that does not belong to thinking.
+    /// State of providers that does not belong to thinking, for example the signatures of calls.
     pub provider_data: u32,
     /// Tools that a provider ran, which are described in words.
     pub provider_tools: u32,

@@ -79,7 +79,7 @@ impl<'de> Deserialize<'de> for Blob {
 /// let drawing = Media::url("https://example.com/cat.png").with_mime_type("image/png");
 /// assert_eq!((photo.name.as_deref(), drawing.mime_type.as_deref()), (Some("cat.jpg"), Some("image/png")));
 ///
-/// // What was uploaded before is named by its id.
+/// // An id names a file that was uploaded before.
 /// let scan = Media::file_id("file-123");
 /// assert_eq!(serde_json::to_string(&scan)?, r#"{"file_id":"file-123"}"#);
 /// # Ok::<(), serde_json::Error>(())

@@ -30,7 +30,7 @@ use super::media::{Media, Resource, ResourceLink};
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 ///
-/// Content of users other than text:
+/// A user message with content that is not text:
 ///
 /// ```
 /// use agent::message::{Content, Message, Part};
@@ -48,7 +48,7 @@ use super::media::{Media, Resource, ResourceLink};
 /// assert_eq!(sound.mime_type.as_deref(), Some("audio/wav"));
 /// ```
 ///
-/// Content of providers other than text and calls:
+/// A reply with content that is neither text nor a call:
 ///
 /// ```
 /// use agent::message::{AssistantMessage, Content, Part, ProviderData};
@@ -133,7 +133,7 @@ impl Part {
         Self::new(Content::ToolCall(ToolCall::new(id, name, args)))
     }
 
-    /// Creates an item of one provider that has no neutral meaning.
+    /// Creates a part with data that only this provider understands.
     pub fn opaque(provider: impl Into<String>, value: impl Into<Value>) -> Self {
         Self::new(Content::Opaque(ProviderData::new(provider, value)))
     }

@@ -20,9 +20,9 @@ impl Conversation {
     /// Repairs the conversation so that every provider accepts it, and returns a sentence about each change, for a log. A sound
     /// conversation is not changed.
     ///
-    /// Afterwards, exactly one result for each call follows directly after a reply, in call order. Replies that failed or were aborted are
-    /// not sent, so their calls have no results. Call ids are unique in a reply. A call without a result gets a result with the outcome
-    /// `interrupted` and the code `lost`.
+    /// Afterwards, each reply is directly followed by exactly one result for each of its calls, in call order. Replies that failed or were
+    /// aborted are not sent, so their calls have no results. Call ids are unique in a reply. A call without a result gets a result with
+    /// the outcome `interrupted` and the code `lost`.
     ///
     /// ```
     /// use agent::message::{AssistantMessage, Conversation, Message, Part};
@@ -133,8 +133,8 @@ impl Ledger {
         walk: impl Iterator<Item = usize>,
         selected: Option<&HashSet<usize>>,
     ) -> HashSet<usize> {
-        // `last` has the last visited message for each call id. `free` has the calls of a message without a result, by id. Their order is
-        // reversed, so that `pop` returns the first call.
+        // `last` has the last visited message for each call id. `free` has, for each message and call id, the calls that have no result
+        // yet. The calls are in reverse order, so that `pop` returns the first call.
         let mut last: HashMap<&str, usize> = HashMap::new();
         let mut free: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
         let (mut claims, mut orphans) = (Vec::new(), HashSet::new());

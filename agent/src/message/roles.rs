@@ -21,7 +21,7 @@ pub(super) fn join_text(parts: &[Part]) -> String {
 /// ```
 /// use agent::message::{Part, UserMessage};
 ///
-/// // Text is a message; pictures and documents stand beside it.
+/// // A message can combine text with pictures and documents.
 /// let question = UserMessage::new([Part::text("What is this?"), Part::image(vec![0x89, 0x50], "image/png")]);
 /// assert_eq!(question.text(), "What is this?");
 /// assert_eq!(UserMessage::from("Hello").text(), "Hello");

@@ -42,8 +42,8 @@ pub struct Usage {
     /// The cost, if the provider reports it or prices are known. A sum includes only the replies whose cost is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// The input and output tokens of the last model call behind the reply, if the provider made several. The first call may be for a
-    /// summary, for example.
+    /// The input and output tokens of the provider's last model call for the reply, if the provider called the model several times. For
+    /// example, the first call may write a summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_request: Option<Box<(u64, u64)>>,
     /// The provider's original report. A sum has none.

@@ -12,7 +12,7 @@ pub(super) struct Accumulator {
     message: Box<AssistantMessage>,
     /// For each part, whether its end is still to come.
     open: Vec<bool>,
-    /// The ids of the calls so far. The set stays empty while the reply has a single call with an id.
+    /// The ids of the calls so far. The set stays empty while the reply has only one call and the provider sent an id for it.
     call_ids: HashSet<String>,
     /// For each repeated id, the number to append next. Without it, n equal ids would take n² steps.
     next_numbers: HashMap<String, usize>,
@@ -67,8 +67,8 @@ impl Accumulator {
         self.stopped
     }
 
-    /// Adds an event to the message, and the events for the reader to `out`, in the form that
-    /// [`ModelStream::new`](super::ModelStream::new) describes.
+    /// Applies an event of the adapter to the message. Appends the resulting events for the reader of the stream to `out`.
+    /// [`ModelStream::new`](super::ModelStream::new) describes how the resulting events differ from the adapter's events.
     pub(super) fn push(
         &mut self,
         event: ModelEvent,
@@ -84,7 +84,7 @@ impl Accumulator {
                 if let Some(id) = response_id.as_ref().filter(|id| !id.is_empty()) {
                     self.message.response_id = Some(id.clone());
                 }
-                // `model` keeps the requested name, because provider data is sent back only to the model with this name.
+                // `self.message.model` keeps the requested name, because provider data is sent back only to the model with this name.
                 if let Some(model) = model.as_ref().filter(|model| !model.is_empty()) {
                     if self.message.model.is_empty() {
                         self.message.model.clone_from(model);
@@ -231,7 +231,8 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Appends `{` to the empty arguments of an unfinished call. Empty arguments mean `{}`, so the call would look complete.
+    /// Appends `{` to the empty arguments of an unfinished call. Otherwise, the call would look complete, because empty arguments mean
+    /// `{}`.
     fn leave_open(&mut self, index: usize, out: &mut VecDeque<ModelEvent>) {
         let is_open = self.open.get(index) == Some(&true);
         let Some(Content::ToolCall(call)) = self.message.content.get_mut(index).map(|part| &mut part.content)

@@ -19,11 +19,12 @@ const MIN_CLEARED: u64 = 4_000;
 const CLEARED_SHARE: u64 = 200;
 /// Minimum length of a result that may be cleared, in tokens.
 const MIN_RESULT: u64 = 256;
-/// Minimum number of tokens that a compaction must save, in thousandths of the usable window. Clearing results instead must save as much.
+/// Minimum number of tokens that a compaction must save, in thousandths of the usable window. From [`ContextRules::compact_at`] on,
+/// clearing results must save this number of tokens, too.
 const MIN_EFFECT: u64 = 100;
 /// Target length of the messages that a compaction keeps, in thousandths of the usable window.
 const TAIL_SHARE: u64 = 250;
-/// Length to which a result beyond the usable window is shortened, in thousandths of the usable window.
+/// Length to which a result longer than the usable window is shortened, in thousandths of the usable window.
 const SHORTENED_SHARE: u64 = 250;
 /// Maximum number of tokens that are reserved for a reply if the request has no `max_tokens`.
 const MAX_RESERVE: u64 = 32_000;
@@ -129,8 +130,9 @@ impl ContextRules {
         self
     }
 
-    /// Sets the share of the usable window that clearing results aims at when a request reaches [`compact_at`](Self::compact_at). If
-    /// clearing is not enough, messages are compacted. The share counts as at least half of [`clear_at`](Self::clear_at). Default: 0.4.
+    /// Sets the share of the usable window at which clearing stops when a request reaches [`compact_at`](Self::compact_at). If clearing is
+    /// not enough, messages are compacted. A share below half of [`clear_at`](Self::clear_at) has the effect of half of `clear_at`.
+    /// Default: 0.4.
     pub fn target(mut self, share: f64) -> Self {
         self.target = share;
         self
@@ -230,8 +232,8 @@ impl ContextRules {
     }
 
     /// Shortens the [view](Conversation::view) of the conversation until a request with the messages of the view fits into the window.
-    /// Clears old results, and shortens a result of the newest reply that alone exceeds the window. Returns `None` if the request then
-    /// fits, and otherwise the index before which messages have to be [compacted](Conversation::compact).
+    /// Clears old results. Shortens a result after the newest reply if this result alone exceeds the usable window. Returns `None` if the
+    /// request then fits, and otherwise the index before which messages have to be [compacted](Conversation::compact).
     ///
     /// ```
     /// use agent::ScriptedModel;
@@ -292,7 +294,7 @@ impl ContextRules {
                 ViewDecision::Clear { results } => view.clear(results),
                 ViewDecision::Shorten { index, bytes } => view.shorten(index, bytes),
             };
-            // `decide` chooses only results that the view accepts, so this fails only if the number of changes overflows.
+            // `decide` chooses only results that the view accepts, so the change fails only if the number of changes overflows.
             let Ok(change) = change else { return Ok(None) };
             conversation.record_view_change(change);
         }

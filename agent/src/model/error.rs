@@ -250,8 +250,8 @@ impl ModelError {
         self.edit(|inner| inner.retry_after = Some(delay))
     }
 
-    /// Adds the address and a hint to the message if the address is probably wrong, because of the status or because the body of the
-    /// response is a web page.
+    /// Adds the address and a hint to the message if the status, or a web page as the body of the response, suggests that the address is
+    /// wrong.
     #[cfg(feature = "http")]
     pub(crate) fn with_address(self, address: &str) -> Self {
         let is_page = self.body().is_some_and(|body| body.starts_with('<'));

@@ -9,7 +9,7 @@ use crate::message::{Media, ResourceLink};
 ///
 /// | | Anthropic | OpenAI Responses | Gemini | Chat Completions |
 /// | --- | --- | --- | --- | --- |
-/// | web search | yes | yes | yes | search models of OpenAI, `OpenRouter`, Alibaba |
+/// | web search | yes | yes | yes | `OpenRouter`, Alibaba, search models of OpenAI |
 /// | web fetch | yes | | yes | |
 /// | code execution | yes | yes | yes | |
 /// | image generation | | yes | models that draw | |
@@ -184,8 +184,8 @@ impl ManagedTool {
         }
     }
 
-    /// Logs a warning that the provider ignores `max_uses`, if it is set. The request is not refused, so that the provider can serve in a
-    /// `Fallback`.
+    /// Logs a warning that the provider ignores `max_uses`, if `max_uses` is set. The request is not refused, so that a `Fallback` can
+    /// contain the provider.
     #[cfg(feature = "http")]
     #[allow(dead_code, reason = "only providers warn")]
     pub(crate) fn warn_about_uses(&self, provider: &str) {
@@ -216,7 +216,7 @@ impl ManagedTool {
 /// use agent::message::ResourceLink;
 /// use agent::model::ManagedResult;
 ///
-/// /// The pages that a reply stands on.
+/// /// The pages that the web searches found.
 /// fn sources(results: &[ManagedResult]) -> Vec<&str> {
 ///     let searches = results.iter().filter_map(|result| match result {
 ///         ManagedResult::WebSearch { sources, .. } => Some(sources),
@@ -266,7 +266,7 @@ pub enum ManagedResult {
         stderr: String,
         /// The exit code, if the provider reports it.
         exit_code: Option<i64>,
-        /// Files that the code created, images included: by file id at the provider, or by URL.
+        /// Files that the code created, including images. Each entry contains the provider's file id or a URL.
         files: Vec<Media>,
         /// The provider's error code, if the run failed.
         error: Option<String>,

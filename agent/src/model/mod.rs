@@ -290,7 +290,7 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 /// known.web_search = true;
 /// assert!(info.with_capabilities(known).runs(&ManagedTool::web_search()));
 ///
-/// // Where it is, for traces.
+/// // The host and port of the provider, for traces.
 /// let info = ModelInfo::new("acme", "acme-chat", "large-1").with_server("api.acme.example", 443);
 /// assert_eq!((info.server_address.as_deref(), info.server_port), (Some("api.acme.example"), Some(443)));
 /// ```
@@ -339,8 +339,8 @@ pub struct Capabilities {
     /// The dialect that a schema for a reply must fit, or `None` if the provider accepts every schema. If the schema of an answer does not
     /// fit, the answer is requested with a tool.
     pub output_dialect: Option<Dialect>,
-    /// Whether the provider can search the web for the model. This field and the next three apply to requests that also have tools of the
-    /// application.
+    /// Whether the provider can search the web for the model, also in a request with tools of the application. The next three fields
+    /// include such requests, too.
     pub web_search: bool,
     /// Whether the provider can read web pages for the model.
     pub web_fetch: bool,
@@ -487,7 +487,7 @@ impl ModelInfo {
 ///
 /// let key = StepKey::new("run-1", 2, StepKind::Model, 0);
 /// let second = StepCx::new().with_key(key.clone()).with_attempt(2).retried_by_caller();
-/// assert_eq!((second.key, second.attempt), (Some(key), 2));     // the key of the first attempt, too
+/// assert_eq!((second.key, second.attempt), (Some(key), 2));     // all attempts have the same key
 /// assert!(second.is_retried);
 /// ```
 #[derive(Clone, Debug)]

@@ -77,8 +77,8 @@ pub struct ModelRequest {
     /// some of the data, the request fails before it is sent, with the code `unsupported_metadata`.
     pub metadata: Map<String, Value>,
     /// Settings that only one provider knows, by the name of the provider. They are added to the request body, and replace the library's
-    /// values of the same keys. A null removes the library's value, or is sent if there is none. The keys in `$null` are always sent as
-    /// null.
+    /// values of the same keys. A null removes the library's value. If the library has no value for the key, the null is sent. The option
+    /// `$null` lists keys that are always sent as null.
     pub provider_options: Map<String, Value>,
 }
 
@@ -344,7 +344,7 @@ impl ModelRequest {
     ///     .with_provider_options("anthropic", agent::json!({"inference_geo": "eu"}));
     /// let http = OpenAiChat::default().encode(&ModelInfo::new("openai", "openai-chat", "gpt-5"), &request).unwrap();
     /// assert_eq!(http.json()["service_tier"], "flex");
-    /// assert_eq!(http.json().get("inference_geo"), None);    // those of another provider
+    /// assert_eq!(http.json().get("inference_geo"), None);    // an option of another provider
     /// # }
     /// ```
     pub fn with_provider_options(mut self, provider: impl Into<String>, options: impl Into<Value>) -> Self {

@@ -56,7 +56,7 @@ enum FallbackReplies {
 struct ScriptState {
     replies: VecDeque<ScriptedReply>,
     given: usize,
-    /// The number of requests so far, also without a record.
+    /// The number of requests so far, including requests that are not recorded.
     asked: usize,
     requests: Vec<ModelRequest>,
     keeps_no_record: bool,
@@ -113,7 +113,7 @@ impl ScriptedModel {
     /// # #[cfg(feature = "runtime")]
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// // Calls the first tool it is shown, then says what came back.
+    /// // The model calls the first tool of the request, and then tells the result.
     /// let model = ScriptedModel::from_async_fn(|request: ModelRequest| async move {
     ///     match request.messages.last() {
     ///         Some(message) if message.role() == "tool_result" => reply().text(format!("It is {}.", message.text())),
@@ -192,7 +192,7 @@ impl ScriptedModel {
     /// while let Some(event) = stream.next().await {
     ///     deltas += usize::from(matches!(event?, ModelEvent::ToolCallDelta { .. }));
     /// }
-    /// assert!(deltas <= 1, "{deltas}");                    // three of 12 characters otherwise
+    /// assert!(deltas <= 1, "{deltas}");                    // otherwise three of at most 12 characters
     /// # Ok(()) }
     /// ```
     pub fn with_whole_arguments(mut self) -> Self {
@@ -200,8 +200,8 @@ impl ScriptedModel {
         self
     }
 
-    /// Keeps no record of requests. A record shares the list of messages with the conversation, so the conversation has to copy its list
-    /// when it grows.
+    /// Keeps no record of requests. A recorded request shares its list of messages with the conversation, so the conversation copies the
+    /// list before it adds a message.
     ///
     /// ```
     /// use agent::model::{Model as _, ModelRequest, StepCx};

@@ -45,7 +45,7 @@ pub(crate) use answered_by_model;
 
 pub(super) type NextEvent = Option<Result<ModelEvent, ModelError>>;
 
-/// A reply of an inner model. An outer [`ModelStream`] gets its events, and builds the same message.
+/// A reply of an inner model. An outer [`ModelStream`] gets the events of this reply, and builds the same message from them.
 pub(super) struct WrappedReply {
     stream: ModelStream,
     ready: VecDeque<ModelEvent>,
@@ -107,8 +107,8 @@ impl WrappedReply {
         }
     }
 
-    /// Queues an event for the reader. Deltas lack some fields of a part, so the whole part is sent instead of its end event, and again
-    /// before the stop event.
+    /// Queues an event for the reader. Deltas lack some fields of a part, so an event with the whole part replaces the part's end event.
+    /// All parts are queued once more before the stop event.
     pub(super) fn push(&mut self, event: ModelEvent) {
         let content = &self.stream.partial().content;
         match &event {

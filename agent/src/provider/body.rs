@@ -134,7 +134,8 @@ pub(super) fn write_json(out: &mut String, value: &Value) {
     out.push_str(&serde_json::to_string(value).unwrap_or_default());
 }
 
-/// Writes a text as a JSON string, as `serde_json` does. Most of a request consists of texts, so blocks without escapes are copied whole.
+/// Writes a text as a JSON string, as `serde_json` does. Most of a request consists of texts, so the characters up to the next escape are
+/// copied at once.
 pub(super) fn write_text(out: &mut String, text: &str) {
     out.reserve(text.len() + 2);
     out.push('"');

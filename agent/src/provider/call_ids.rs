@@ -14,8 +14,8 @@ pub(super) struct CallIds {
     changed: HashMap<String, String>,
 }
 
-/// Number of candidates for a new id, in addition to the number of ids in use, because candidates may repeat. If no candidate is free, the
-/// id is not changed.
+/// The search for a new id tries one candidate for each id in use, and this number of candidates more, because candidates may repeat. If
+/// no candidate is free, the id is not changed.
 const MAX_REPEATED: usize = 1000;
 
 impl CallIds {

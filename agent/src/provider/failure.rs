@@ -212,7 +212,7 @@ pub(super) fn not_a_reply(body: &[u8], why: &str) -> ModelError {
         Some(_) => format!("the response is not a reply of a model: {why}"),
     };
     let error = ModelError::protocol(message).with_body(text);
-    // If the body is empty, the connection ended before the response began, so a retry may help.
+    // An empty body usually means that the connection ended too early, so a retry may help.
     if text.is_empty() { error.with_retryable(true) } else { error }
 }
 

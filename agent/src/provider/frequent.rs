@@ -1,8 +1,8 @@
 //! A fast path for the most frequent events of streams: small pieces of text, thinking or arguments. It reads an event into a type that
 //! borrows from the event, without building a [`Value`](serde_json::Value).
 //!
-//! Such a type refuses unknown fields, and the decoder then reads the event as a `Value`, so nothing is lost. No field is skipped, because
-//! `serde_json` checks skipped values less strictly than values that it reads.
+//! Such a type refuses an event with unknown fields. The decoder then reads the event as a `Value`, so nothing is lost. The type does not
+//! skip unknown fields, because `serde_json` checks skipped values less strictly than values that it reads.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 

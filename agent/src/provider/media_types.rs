@@ -60,8 +60,8 @@ impl fmt::Display for UnsupportedPart {
     }
 }
 
-/// Replaces the parts of a result that the protocol does not accept by descriptions. With an error instead, the conversation could not
-/// continue.
+/// Replaces each part that the protocol does not accept with a text that describes the part. `parts` is the content of a tool result. If
+/// such a part caused an error, the conversation could not continue.
 pub(super) fn describe_unsupported<'p, W>(
     parts: &'p [Part],
     protocol: &str,

@@ -1,4 +1,4 @@
-//! Sends the metadata of a request, or refuses the request. No metadata is dropped silently.
+//! Checks the metadata of a request. A request with metadata that the protocol cannot send is refused, so no metadata is dropped silently.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 

@@ -64,14 +64,14 @@ pub(super) fn cost(usage: &Value) -> Option<Cost> {
     Some(Cost { total, ..Cost::default() })
 }
 
-/// The origin of parsed JSON. In a request, empty provider data shows that a part was not a plain string.
+/// The origin of parsed JSON. A part of a request that was not a plain string gets provider data, even if the data is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JsonSource {
     Reply,
     Request,
 }
 
-/// Adds the unread fields to a part, as provider data. Only a part of a request gets provider data without any fields.
+/// Adds the unread fields to a part, as provider data. Without unread fields, only a part of a request gets provider data.
 pub(super) fn with_rest(part: Part, provider: &str, rest: JsonObject, source: JsonSource) -> Part {
     if rest.is_empty() && source == JsonSource::Reply {
         part
@@ -127,8 +127,8 @@ pub(super) fn is_assistant_first(messages: &MessageList, provider: &str) -> bool
     data.is_some_and(|data| data.get(FIRST).is_some())
 }
 
-/// Sets the protocol in all provider data of messages from a request, because this data is not sent over another protocol. Also sets the
-/// provider, the protocol and the model of each reply.
+/// Sets the protocol in all provider data of messages from a request. Provider data with a protocol is sent only over this protocol. Also
+/// sets the provider, the protocol and the model of each reply.
 pub(super) fn name_protocol(messages: &mut [Message], provider: &str, api: &str, model: &str) {
     fn data(data: &mut Option<Box<ProviderData>>, api: &str) {
         if let Some(data) = data {
@@ -203,11 +203,11 @@ pub(super) fn media_from_url(url: &str) -> Media {
     data.unwrap_or_else(|| Media::url(url))
 }
 
-/// The provider option that lists the keys that the request contains as null.
+/// The provider option that lists the keys whose value in the request body is null.
 const NULLS: &str = "$null";
 
-/// Adds the caller's options for this provider to a request body. An option replaces the field of the same name. Null removes the field.
-/// Null is sent if the body lacks the field, or if `$null` lists it.
+/// Adds the caller's options for this provider to a request body. An option replaces the field of the same name. A null option removes the
+/// field. If the body lacks the field, the null is sent. A field that `$null` lists is always sent as null.
 pub(super) fn add_options(body: &mut JsonObject, options: Option<&Value>) {
     let Some(options) = options.and_then(Value::as_object) else { return };
     for (key, value) in options.iter().filter(|(key, _)| *key != NULLS) {
@@ -239,8 +239,8 @@ fn record_null(options: &mut JsonObject, key: &str) {
     }
 }
 
-/// Returns the options with which [`add_options`] turns `encoded` into `given`, or `None` if no options are needed. The list under the key
-/// `messages`, such as `contents`, is not compared: it is kept as [`Message`]s.
+/// Returns the options with which [`add_options`] turns `encoded` into `given`, or `None` if no options are needed. `messages` is the key
+/// of the list of messages, for example `contents`. This list is not compared, because the request keeps it as [`Message`]s.
 pub(super) fn options_for(given: &JsonObject, encoded: &JsonObject, messages: &str) -> Option<Value> {
     let mut options = JsonObject::new();
     for (key, value) in given {

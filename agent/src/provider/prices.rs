@@ -106,8 +106,8 @@ impl KnownPrices {
         self.given(model).or_else(|| super::facts::known_prices(model))
     }
 
-    /// Returns the prices in the application's list. `openai-responses/…` falls back to `openai/…`, because the suffix only names a
-    /// protocol.
+    /// Returns the prices in the application's list. `openai-responses/…` falls back to `openai/…`, because the suffix `-responses` of a
+    /// provider only names a protocol.
     pub(crate) fn given(&self, model: &str) -> Option<Prices> {
         let base = || {
             let (provider, model) = model.split_once('/')?;

@@ -170,8 +170,8 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     }
 }
 
-/// Decodes one response of a provider. Only [`event`](Self::event) and [`has_ended`](Self::has_ended) are required. The other defaults
-/// suit a protocol that always streams, and a decoder that emits every event at once.
+/// Decodes one response of a provider. Only [`event`](Self::event) and [`has_ended`](Self::has_ended) are required. The defaults of the
+/// other methods suit a protocol that always streams, and a decoder that holds no events back.
 ///
 /// ```
 /// use agent::model::{ModelError, ModelEvent};
@@ -244,7 +244,8 @@ pub trait Decoder: Send {
         let _ = out;
     }
 
-    /// Returns whether the reply reported how it ended. A broken connection is then no error, because at most the usage is missing.
+    /// Returns whether the reply reported how it ended. A connection that breaks after this report is not an error, because at most the
+    /// usage is missing.
     fn has_ended(&self) -> bool;
 
     /// Returns whether the stream is complete, so that the rest of the response is not awaited. By default, returns `false`: the response

@@ -21,7 +21,8 @@ pub(super) fn read_tool(tool: &Value, schema_key: &str) -> Option<ToolDefinition
     definition.configure(|options| examples.cloned().fold(options, ToolOptions::example)).ok()
 }
 
-/// Returns whether the provider is asked to enforce the schema of at least one tool.
+/// Returns whether the provider is asked to enforce the schema of at least one tool. If the request has no tools, returns its
+/// `strict_tools`.
 pub(super) fn has_strict_tools(request: &ModelRequest) -> bool {
     let is_asked = request.strict_tools;
     if request.tools.is_empty() {

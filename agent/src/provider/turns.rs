@@ -40,7 +40,7 @@ pub(super) enum ResultMedia {
     Inside,
     /// In a separate field of the same result.
     Beside(fn(&Part, &str) -> bool),
-    /// In a message of the user after the results of the turn.
+    /// In a message of the user after all results of the same reply.
     After(fn(&Part, &str) -> bool),
     /// Like `After` for an error, and like `Inside` for any other result.
     AfterIfFailed(fn(&Part, &str) -> bool),
@@ -99,7 +99,7 @@ pub(super) struct WireResult<'a> {
     pub(super) parts: Cow<'a, [Part]>,
     /// The encoded media that are sent in a field of their own ([`ResultMedia::Beside`]).
     pub(super) media: Vec<Value>,
-    /// Whether media of this result are sent in a message of the user after the results of the turn.
+    /// Whether media of this result are sent in a message of the user after all results of the same reply.
     pub(super) has_media_after: bool,
 }
 
@@ -125,7 +125,7 @@ impl<'a> TurnShaper<'a> {
         from: TurnBoundary,
     ) -> Result<Vec<WireTurn<'a>>, ModelError> {
         let mut turns: Vec<WireTurn<'a>> = Vec::with_capacity(messages.len() - from.messages);
-        // Media that are sent after the results of the turn.
+        // Media that are sent after the results of the current reply.
         let mut media: Vec<Value> = Vec::new();
         let mut after_result = from.follows_result;
         let last_user = last_user(messages);

@@ -1,4 +1,4 @@
-//! The list of messages in a request, written turn by turn as text. Writing starts where the text of the last request ends.
+//! The list of messages in a request, written turn by turn as text. The kept text of the last request is not written again.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -98,7 +98,7 @@ impl<'a> WireList<'a> {
             known.iter().zip(&**messages).take_while(|(one, other)| Arc::ptr_eq(one, other)).count()
         };
         list.kept.list = messages.number();
-        // The text of the last message may depend on its position, so it is always written again.
+        // The last message of a request may be written differently from the others, so the last message is always written again.
         let limit = same.min(stable).min(messages.len().saturating_sub(1));
         list.marks.skip = list.kept.points.last().map_or(0, |point| point.skipped_marks);
         list.resume(|point| point.messages <= limit);
@@ -288,8 +288,8 @@ impl<'a> WireList<'a> {
     }
 }
 
-/// Joins the last segments until each segment is more than twice as long as all segments after it together. The number of segments stays
-/// small, and each byte is copied only a few times while a conversation grows.
+/// Joins the last segments until each segment is more than twice as long as the next segment. The number of segments stays small, and each
+/// byte is copied only a few times while a conversation grows.
 fn join_last(segments: &mut Vec<TextSegment>) {
     let (mut length, mut joined) = (0, 0);
     for segment in segments.iter().rev().map(TextSegment::as_str) {

@@ -82,8 +82,8 @@ impl Prompt {
     /// and sent back as with [`output`](Self::output). If the schema does not describe an object, the model is asked for an object that has
     /// the answer as its field `result`.
     ///
-    /// To ask for the same answer in every run of an assistant, set the schema [in its requests](super::AssistantBuilder::request); the
-    /// answer is then in [`RunOutput::answer`].
+    /// To use one schema in every run of an assistant, set the schema in the [requests](super::AssistantBuilder::request) of the
+    /// assistant. The answer is then in [`RunOutput::answer`].
     ///
     /// ```
     /// use agent::model::{OutputSchema, reply};

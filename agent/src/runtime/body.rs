@@ -32,7 +32,7 @@ pub(super) struct CallBody {
     pub(super) begun: Instant,
 }
 
-/// Returns the maximum number of attempts. Calls of sub-agents and of tools with the effect `Once` are never repeated.
+/// Returns the maximum number of attempts. Calls to sub-agents, and to tools with the effect `Once`, are never repeated.
 fn max_attempts(config: &Config, tool: &str) -> u32 {
     let tool = config.registry.get(tool).filter(|tool| !tool.is_of_assistant());
     let policy = tool.map(Tool::policy).filter(|policy| policy.effect != Effect::Once);
@@ -55,7 +55,8 @@ impl CallBody {
         Self { config, key, call, context, max_attempts, reply, checked, continues_child, begun }
     }
 
-    /// Checks the arguments now if hooks or the caller (`is_read`) read them. Otherwise, the tool checks the arguments when it runs.
+    /// Checks the arguments now if there are hooks, or if the caller reads the arguments (`is_read`). Otherwise, the tool checks the
+    /// arguments when it runs.
     pub(super) fn check(&mut self, is_read: bool) {
         let checked = self.checked.take().filter(|checked| checked.is_of(&self.call));
         self.checked = match checked {

@@ -417,7 +417,8 @@ impl AssistantBuilder {
     /// [forks](Assistant::fork) were dropped or [reset](Assistant::reset). The files of a killed process stay.
     ///
     /// Only the owner can access the files (mode 0600), and a newly created folder (mode 0700). The tool reads only the results of this
-    /// assistant, of the assistants that it was forked from, and results that its conversation names. The tool follows no symbolic links.
+    /// assistant, the results of the assistants from which this assistant was forked, and the results that the conversation names. The
+    /// tool follows no symbolic links.
     pub fn spill_results(mut self, folder: impl Into<PathBuf>) -> Self {
         self.spill = Some(SpillFolder::new(folder.into()));
         self
@@ -572,7 +573,7 @@ fn limits(
     all: &[NamedModel],
     request: &ModelRequest,
 ) -> Result<ContextLimits, BuildError> {
-    // The limits of the models in `chosen` are only checked here. They are created when a turn chooses one of the models.
+    // The limits of the models in `chosen` are computed here only to find errors. A turn that chooses a model computes them again.
     chosen.iter().try_for_each(|(_, model)| ContextLimits::new(rules, model, all, request).map(drop))?;
     ContextLimits::new(rules, model, all, request)
 }

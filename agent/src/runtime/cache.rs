@@ -133,7 +133,8 @@ impl fmt::Debug for ResultCache {
     }
 }
 
-/// The key of a cached result. Calls with equal keys have the same result. The order of keys in JSON objects makes no difference.
+/// The key of a cached result. Calls with equal keys have the same result. The order of the members of JSON objects in the arguments
+/// usually makes no difference.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct CallKey {
     tool: String,

@@ -89,8 +89,9 @@ impl Assistant {
     /// The run of a call is a child, and the run that makes the call is its parent. Cancelling or dropping the parent does the same to the
     /// child. The child's tools get the parent's state and source. The parent's listeners get the child's events, with their
     /// [path](crate::Event::path). The child's tokens, requests and calls count against the parent's limits. A suspended child suspends
-    /// the parent, too: [one suspended run](super::SuspendedRun) has the requests of all runs, and resuming it continues each run. If the
-    /// parent has a [session](super::AssistantBuilder::session), each child has its own session, and continues after a crash.
+    /// the parent, too: [one suspended run](super::SuspendedRun) has the approval requests of all runs. Resuming the suspended run
+    /// continues all these runs. If the parent has a [session](super::AssistantBuilder::session), each child has its own session, and
+    /// continues after a crash.
     ///
     /// The child has the assistant's own system prompt, model, tools, hooks, limits and approval rules. If the assistant has no function
     /// that [decides on calls](super::AssistantBuilder::on_approval) or [answers questions](super::AssistantBuilder::on_question), the

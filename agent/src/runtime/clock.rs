@@ -1,4 +1,4 @@
-//! The clock of models. It uses tokio's timer, so that a test can pause it.
+//! The clock of models. It uses tokio's timer, so that a test can pause the clock.
 
 use std::sync::OnceLock;
 use std::time::Duration;

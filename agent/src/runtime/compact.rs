@@ -42,8 +42,8 @@ pub struct Compaction {
 }
 
 impl Assistant {
-    /// Writes a summary now, which replaces old messages in the next requests to the model. `focus` names the content that the summary
-    /// should keep above all. The conversation stays complete. Returns `None` if there is nothing that a summary could replace.
+    /// Writes a summary now. The summary replaces old messages in the next requests to the model. `focus` names the content that the
+    /// summary should keep above all. The conversation stays complete. Returns `None` if there is nothing that a summary could replace.
     ///
     /// The newest turn and pinned messages stay as they are. A run that is active meanwhile uses the summary from its next request on.
     ///

@@ -39,8 +39,8 @@ pub(super) struct Config {
     pub(super) registry: Registry,
     pub(super) state_types: StateTypes,
     pub(super) rules: Arc<LoopConfig>,
-    /// Maximum number of successive continuations of an answer that the token limit cut. For structured output, the request is made again
-    /// instead.
+    /// The maximum number of successive continuations of an answer that was cut at its token limit. If 0, a request whose reply was cut is
+    /// not repeated, either.
     pub(super) continue_length: u32,
     pub(super) hooks: Vec<Arc<dyn Hooks>>,
     pub(super) approver: Option<Approver>,

@@ -33,10 +33,10 @@ pub(super) struct BegunRun {
     seen: usize,
     /// The turn that a crash of the process interrupted, if there is one.
     interrupted: Option<InterruptedTurn>,
-    /// Reads the answer by the assistant's schema. `None` if the assistant has no schema, or if the prompt asks for another answer.
+    /// Reads the answer by the assistant's schema. `None` if the assistant has no schema, or if the prompt has its own type of answer.
     answer: Option<Arc<AnswerReader<Value>>>,
-    /// The tool whose function made the prompt, unless the prompt is detached. A suspended run is then an error, because nothing would
-    /// resume the run.
+    /// The tool whose function made the prompt. `None` if no tool made the prompt, or if the code that made it keeps suspended runs. If
+    /// there is a tool, a suspended run is an error, because nothing would resume the run.
     in_tool: Option<Arc<str>>,
 }
 

@@ -303,7 +303,7 @@ impl RunError {
         }
     }
 
-    /// Returns the name of the variant in snake case, for logs and metrics. The set of codes is closed.
+    /// Returns the name of the variant in snake case, for logs and metrics. Each variant has one fixed code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Busy => "busy",

@@ -68,8 +68,7 @@ impl Assistant {
     /// Asks the provider how many input tokens a request with the system prompt, the tools and the conversation so far would have. Returns
     /// `None` if the provider has no endpoint for that.
     ///
-    /// Anthropic, OpenAI's Responses API and Gemini have such an endpoint. A count costs a request, so runs do not count their tokens with
-    /// it.
+    /// Anthropic, OpenAI's Responses API and Gemini have such an endpoint. A count costs a request, so runs do not use the endpoint.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};

@@ -80,7 +80,7 @@ pub trait Hooks: Send + Sync {
     ///
     /// Hooks that never choose a model return `None` instead of a future, like the default. On a durable engine, such as Restate, each
     /// choice is a recorded step. So only `turn` may decide whether the function returns a future. The function itself must have no
-    /// effects, because its future may not be awaited.
+    /// effects, because its future is not always awaited.
     fn select_model(&self, turn: &TurnStart) -> Option<BoxFuture<'_, Result<Option<String>, HookError>>> {
         None
     }
@@ -447,8 +447,8 @@ pub struct AfterCall {
     pub content: Option<Vec<Part>>,
     /// The new metadata, which replaces all metadata of the tool. `None` keeps the metadata, even if `is_error` changes.
     pub metadata: Option<Map<String, Value>>,
-    /// Whether the result is an error. `Some(true)` turns a completed result into a failure with the code `hook_set_error`, `Some(false)`
-    /// an error into a completed result. `None` changes nothing.
+    /// Whether the result is an error. `Some(true)` turns a completed result into a failure with the code `hook_set_error`. `Some(false)`
+    /// turns an error into a completed result. `None` changes nothing.
     pub is_error: Option<bool>,
     /// Whether the run continues, ends after the calls of the turn, or ends if every result of the turn has [`Control::EndIfAll`]. `None`
     /// keeps the choice of the tool.

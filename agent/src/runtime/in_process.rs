@@ -237,7 +237,7 @@ impl InProcessSteps {
         match &self.turn {
             Some((same, span)) if *same == turn => span.clone(),
             _ => {
-                // The span of the previous turn ends first, so that it does not contain the new span.
+                // The span of the previous turn ends before the new span starts, so that the two spans do not overlap.
                 self.turn = None;
                 self.turn.insert((turn, telemetry::turn_span(turn))).1.clone()
             }
@@ -251,9 +251,9 @@ impl InProcessSteps {
         self.is_running = false;
     }
 
-    /// Counts a step or an event of a reply, and returns whether the run must now yield to other tasks. A run whose model and tools are
-    /// always ready would never yield otherwise. All runs that one task polls share Tokio's cooperative budget, so one run could starve
-    /// the others.
+    /// Counts a step or an event of a reply, and returns whether the run must now yield to other tasks. Without this count, a run whose
+    /// model and tools are always ready would never yield. Tokio's cooperative budget is not enough: all runs that one task polls share
+    /// one budget, so one run could use all of it.
     pub(super) fn has_to_yield(&mut self) -> bool {
         self.steps = (self.steps + 1) % MAX_STEPS;
         self.steps == 0
@@ -280,7 +280,7 @@ impl InProcessSteps {
         }
     }
 
-    /// Reports through the `Receipt` of each queued message that the message is in the conversation now.
+    /// Sets the `Receipt` of each message in `delivering` to delivered. The messages are in the conversation now.
     fn deliver(&mut self) {
         if self.delivering.is_empty() {
             return;
@@ -318,7 +318,7 @@ impl InProcessSteps {
         Ok(())
     }
 
-    /// Prepares a call. The second value is whether the call had begun in a process that died, according to `found`.
+    /// Prepares a call. The second value is true if the call is ready, and `found` says that the call had begun in a process that died.
     async fn found_or_prepared(
         &mut self,
         found: Option<InterruptedCall>,

@@ -43,7 +43,6 @@ struct MeasuredRun {
     calls: u64,
 }
 
-/// Returns `first * factor^n` for the first `count` values of n.
 fn steps(first: f64, factor: f64, count: i32) -> Vec<f64> {
     (0..count).map(|step| first * factor.powi(step)).collect()
 }

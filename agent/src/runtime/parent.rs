@@ -113,7 +113,7 @@ impl Config {
         config.approver = config.approver.or_else(|| parent.approver.clone());
         config.answerer = config.answerer.or_else(|| parent.answerer.clone());
         config.keeper.clone_from(&parent.keeper);
-        // The signature of the root run covers its sub-agents.
+        // Only the root run is signed. Its signature covers the runs of its sub-agents.
         config.signer = None;
         config.max_depth = parent.max_depth.saturating_sub(1);
         config.show_tools(config.registry.definitions());

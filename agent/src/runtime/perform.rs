@@ -200,8 +200,8 @@ impl Performer {
         self.config.context.is_some()
     }
 
-    /// Records an event if this reply and the last reply are from different models. `view` contains the sent messages. Without context
-    /// rules, it is ignored.
+    /// Records an event if this reply and the last reply are from different models. `view` contains the messages that were sent to the
+    /// model. `view` is ignored if the assistant has no context rules.
     pub(crate) fn record_switch(&self, view: &MessageList, reply: &AssistantMessage, run: &SharedLoop) {
         let mut run = run.lock();
         if let Some(event) = self.switch_event(run.conversation(), view, reply) {

@@ -81,7 +81,7 @@ impl Performer {
             let text = format!("the approval rule panicked: {}", panic_text(payload));
             ended(hook_error(&text))
         })?;
-        // The approval comes first: it creates the JSON value of the arguments, from which `hash` is then computed.
+        // `approval` is computed before `signature`, because `value` creates the JSON value from which `hash` is then computed.
         let approval = must_ask.then(|| ToolArguments::from(valid.value().clone()));
         let signature = guards.then(|| Signature::of_hash(&call.name, valid.accepted().hash()));
         let mut ready = Ready { signature, approval, ..Ready::default() };

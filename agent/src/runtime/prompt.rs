@@ -120,8 +120,8 @@ impl Prompt {
 
 impl<T> Prompt<T> {
     /// Adds a message of the user or of the application to the first messages of the run. A resumed or
-    /// [continued](Assistant::continue_run) run reads the message with its next request. Its prompt fails with [`RunError::Request`] if
-    /// the steering queue has no room for the message.
+    /// [continued](Assistant::continue_run) run reads the message with its next request. The prompt of such a run fails with
+    /// [`RunError::Request`] if the steering queue has no room for the message.
     ///
     /// ```
     /// use agent::message::CustomMessage;

@@ -29,7 +29,7 @@ use serde_json::Value;
 /// step.
 pub(crate) struct ServedAssistant {
     config: Arc<Config>,
-    /// The configuration without the schema of the answer, for runs that the assistant starts as its own tool.
+    /// The configuration without the schema of the answer. A tool that is the assistant itself runs with this configuration.
     plain: Arc<Config>,
     /// The types of state that the request of a run must contain, because tools need them.
     needed_state: Vec<StateType>,

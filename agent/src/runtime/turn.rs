@@ -66,7 +66,7 @@ pub(crate) trait TurnSteps: Send {
 
     fn has_messages(&mut self) -> impl Future<Output = Result<bool, StepError>> + Send;
 
-    /// Converts the error that ends the run. In this process, the run keeps it for the caller.
+    /// Converts the error that ends the run. A run in this process also keeps the original error for its caller.
     fn failed(&mut self, error: RunError) -> StepError;
 }
 
@@ -339,7 +339,8 @@ async fn ask_again<S: TurnSteps>(
     Err(steps.failed(error.into()))
 }
 
-/// Records that a request was too long. A reply that began stays in the conversation as a failed reply.
+/// Records that a request was too long. If the provider refused the request, the request is only counted. If the window became full during
+/// the reply, the reply stays in the conversation as a failed reply.
 async fn record_overflow<S: TurnSteps>(
     steps: &mut S,
     reply: ModelReply,

@@ -21,8 +21,8 @@ const DESCRIBED: &[(&str, &str, &str)] = &[
 /// Renders the canonical schema of an object as a form.
 ///
 /// # Errors
-/// Returns a JSON Pointer into the value, to the first property that a form cannot contain. The pointer is empty if the schema has no
-/// `properties`.
+/// Returns the JSON Pointer of the first property that a form cannot contain, such as `/NAME`: the pointer leads into a value of the
+/// schema, not into the schema. The pointer is empty if the schema has no `properties`.
 pub(crate) fn form(schema: &Value) -> Result<Value, String> {
     let definitions = schema.get("$defs");
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {

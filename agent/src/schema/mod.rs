@@ -27,7 +27,7 @@
 //! | [`AnthropicStrict`](Dialect::AnthropicStrict) [2] | one object | not in `required`, at most 24 | always | all bounds, `multipleOf`, lengths, patterns, `minItems` above 1, `maxItems`, `uniqueItems`, positions in tuples, formats that the dialect lacks, defaults, examples | maps, values of any type, recursion, more than 16 unions, names beyond `^[a-zA-Z0-9_.-]{1,64}$` [6] |
 //! | [`GeminiJsonSchema`](Dialect::GeminiJsonSchema) [3] | one object | not in `required` | as the plan | lengths, patterns, exclusive bounds, `multipleOf`, `uniqueItems`, `enum` values other than strings and numbers, defaults, examples, key patterns | recursion with no property in between |
 //! | [`GeminiLegacy`](Dialect::GeminiLegacy) [4] | one object | not in `required` | cannot be expressed | as `GeminiJsonSchema`, except lengths, patterns and key patterns; also `enum` values that are numbers, positions in tuples, all formats but `date-time` | maps, values of any type, recursion |
-//! | [`LlamaCpp`](Dialect::LlamaCpp) [5] | one object | not in `required` | as the plan | patterns that a grammar cannot express, formats that the dialect lacks, `multipleOf`, exclusive bounds of numbers, `uniqueItems`, key patterns | only `false` |
+//! | [`LlamaCpp`](Dialect::LlamaCpp) [5] | one object | not in `required` | as the plan | patterns that a grammar cannot express, formats that the dialect lacks, `multipleOf`, exclusive bounds of numbers, `uniqueItems`, key patterns | the schema `false` |
 //!
 //! All dialects except the first two also describe in words how many keys an object has, which values are excluded, and what is deprecated.
 //! None of them can express `false`, and only `LlamaCpp` can express `enum` values that are objects or arrays.
@@ -88,7 +88,7 @@ pub(crate) fn with_rendered(mut graph: Graph) -> Result<Graph, SchemaError> {
 /// #[derive(agent::ToolArgs)]
 /// struct Labels { labels: std::collections::BTreeMap<String, String> }
 ///
-/// // A map has no strict form at OpenAI, so it goes out without `strict`.
+/// // OpenAI's strict mode has no maps, so the schema is sent without `strict`.
 /// let plan = Plan::for_type::<Labels>("label", PlanOptions::default())?;
 /// let rendered = render(&plan, Dialect::OpenAiStrict);
 /// assert!(!rendered.is_expressible());
@@ -107,8 +107,7 @@ pub struct Rendered {
     pub dialect: Dialect,
     /// The schema to send.
     pub schema: Value,
-    /// The differences between the schema and the plan, in the order of the schema. Parts of the plan that the requested dialect cannot
-    /// express are included.
+    /// The differences between the schema and the plan. Parts of the plan that the requested dialect cannot express are included.
     pub changes: Vec<Change>,
     /// The limit of a request that the tool would exceed together with the other tools, such as `20 strict tools`. A tool over the limit is
     /// sent without `strict`, in [`Dialect::Plain`]. Only [`Registry::in_dialect`](crate::Registry::in_dialect) sets this field, because
@@ -150,9 +149,9 @@ impl fmt::Display for Rendered {
 
 /// Renders the schema of a plan in a dialect.
 ///
-/// The schema accepts everything that the plan accepts under [`CoercionPolicy::exact()`](crate::args::CoercionPolicy::exact()), with two
-/// exceptions that [`changes`](Rendered::changes) lists: objects that can no longer have unknown keys, and parts that cannot be expressed.
-/// Properties keep their order and their names. `required` is always written. The same plan always gives the same text.
+/// The schema accepts everything that the plan accepts under [`CoercionPolicy::exact()`](crate::args::CoercionPolicy::exact()), with three
+/// exceptions that [`changes`](Rendered::changes) lists: objects that can no longer have unknown keys, optional properties that become
+/// required, and parts that cannot be expressed. Properties keep their order and their names. The same plan always gives the same text.
 ///
 /// For [`Canonical`](Dialect::Canonical), the result is [`Plan::schema`], unchanged. For [`Plain`](Dialect::Plain), only the root is
 /// changed, so that every provider accepts it. If the root has alternatives or a reference, `Plain` is rendered from the plan, like all

@@ -80,7 +80,7 @@ impl Restorer<'_> {
             }
             first.get_or_insert(restored);
         }
-        // If no variant fits, the report is about the first variant whose tags match.
+        // If no variant fits, the nulls are removed as for the first variant whose tags match.
         first.flatten()
     }
 

@@ -57,7 +57,7 @@ where
 }
 
 impl OpenConnections {
-    /// Waits at most for `time` until all connections have ended, and then closes the connections that are still open.
+    /// Waits until all connections have ended, for at most `time`. Then closes the connections that are still open.
     /// Returns whether all connections ended in time.
     pub(crate) async fn finish(mut self, time: Duration) -> bool {
         let finishing = async { while self.0.join_next().await.is_some() {} };

@@ -29,7 +29,7 @@ struct LifecycleSignals {
     stop: CancelToken,
 }
 
-/// Additional time that cancelled calls have to end, after `CANCEL_GRACE`.
+/// The time after `CANCEL_GRACE` during which the server still waits for the end of cancelled calls.
 const CLEAN_UP: Duration = Duration::from_millis(500);
 
 impl Lifecycle {

@@ -382,7 +382,7 @@ pub(super) fn full_inbox() -> StoreError {
     StoreError::new(StoreErrorKind::Full, format!("the inbox already has {MAX_INBOX} messages"))
 }
 
-/// Returns the error for a message without an id, which could not be recognized if it is sent twice.
+/// Returns the error for a message without an id. An inbox recognizes a repeated message by its id.
 pub(super) fn missing_id() -> StoreError {
     StoreError::new(StoreErrorKind::Other, "a message for an inbox needs an id")
 }

@@ -58,9 +58,9 @@
 //!
 //! The store has 10 s to respond to each request ([`store_timeout`](crate::AssistantBuilder::store_timeout)). After that the request fails
 //! with a [timeout](StoreErrorKind::Timeout), and the run ends. Once the run is cancelled, or its `wall_time` is used up, a request has
-//! only 1 s. So a cancelled run whose store hangs ends after 1 s, or after 2 s if messages were being written, because the store is asked
-//! once whether the messages arrived. A running tool first gets its [`cancel_grace`](crate::AssistantBuilder::cancel_grace). The run fails
-//! with [`RunError::Store`](crate::RunError::Store), whose output reports that the run was aborted.
+//! only 1 s. So a cancelled run whose store hangs ends after 1 s. If the run was writing messages, it ends after 2 s, because it then asks
+//! the store once whether the messages arrived. A running tool first gets its [`cancel_grace`](crate::AssistantBuilder::cancel_grace). The
+//! run fails with [`RunError::Store`](crate::RunError::Store), whose output reports that the run was aborted.
 //!
 //! A call whose begin was not recorded in time does not run, and its result reports this. A call that had begun ends with its own outcome,
 //! or as interrupted. If this end could not be recorded, the record stays pending until the next prompt of the assistant records the end.
@@ -253,15 +253,15 @@ pub trait Store: Send + Sync {
     /// is pending, its number of attempts is first increased.
     ///
     /// For a pending record that [continues](InvocationRecord::continues), no attempt is counted. The store removes the
-    /// [handle](InvocationRecord::handle), and returns the record with it. If several callers begin such a record at the same time, only
-    /// one of them gets the handle.
+    /// [handle](InvocationRecord::handle) from the stored record, but the returned record still contains the handle. If several callers
+    /// begin such a record at the same time, only one of them gets the handle.
     fn begin(&self, new: InvocationRecord) -> BoxFuture<'_, Result<Option<InvocationRecord>, StoreError>>;
 
     /// Ends a pending record. Returns false if no record has this key, or if the record has already ended.
     fn finish<'a>(&'a self, key: &'a StepKey, end: InvocationEnd) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Sets the [handle](InvocationRecord::handle) of a pending record, whose call waits for a result from outside, a person or a
-    /// sub-agent. Returns false if no pending record has this key.
+    /// Sets the [handle](InvocationRecord::handle) of a pending record. The handle marks that the call waits: for a result from outside,
+    /// for a person, or for a sub-agent. Returns false if no pending record has this key.
     fn defer<'a>(&'a self, key: &'a StepKey, handle: &'a str) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// Returns the record with this key, if there is one.
@@ -349,7 +349,8 @@ pub trait Store: Send + Sync {
     /// call corrects the amount. `now` and `until` are milliseconds since 1970.
     ///
     /// # Errors
-    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets, as the default implementation does.
+    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets. The default implementation always returns this
+    /// error.
     fn reserve<'a>(
         &'a self,
         id: &'a str,
@@ -361,8 +362,8 @@ pub trait Store: Send + Sync {
         Box::pin(std::future::ready(Err(no_budgets())))
     }
 
-    /// Replaces the amounts that were reserved under this id by the spent amounts, each with the key of its budget. Returns whether such
-    /// an amount was reserved. A second call has no effect.
+    /// Replaces reserved amounts of this id by spent amounts. Each item of `amounts` contains the key of a budget and the amount that was
+    /// spent. Returns whether this id had a reserved amount in any of these budgets. A second call has no effect.
     ///
     /// # Errors
     /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets. The default implementation always returns this

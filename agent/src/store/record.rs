@@ -72,7 +72,7 @@ pub enum InvocationStatus {
     Pending,
     /// The call returned a result.
     Completed,
-    /// The call ended without a result: it failed, was denied, interrupted or refused, or asked for a better call.
+    /// The call ended without a result: it failed, was denied, interrupted or refused, or the tool asked for a better call.
     Failed,
 }
 

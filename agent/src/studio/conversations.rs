@@ -14,8 +14,8 @@ use super::shared::StudioShared;
 use crate::message::Message;
 use crate::runtime::{Assistant, new_id};
 
-/// Maximum number of open conversations. A new conversation closes the oldest conversation whose runs are finished. At most [`MAX_RUNS`]
-/// are unfinished.
+/// Maximum number of open conversations. A new conversation closes the oldest conversation without an unfinished run. There is always one
+/// to close, because at most [`MAX_RUNS`] runs are unfinished.
 const MAX_OPEN: usize = 64;
 /// Maximum number of runs whose events are kept.
 const MAX_RUNS: usize = 16;

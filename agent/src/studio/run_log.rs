@@ -16,7 +16,7 @@ const SHORT_TEXT: usize = 2 << 10;
 const MAX_ENTRIES: usize = 100_000;
 /// The size of a log, in bytes, above which the log is full. A log above [`MAX_BYTES`] still grows, with short texts.
 const MAX_TOTAL: usize = 4 * MAX_BYTES;
-/// The length, in bytes, above which no further entry is added to one piece of an event stream.
+/// The length of a piece of an event stream, in bytes, above which no further entry is added to the piece.
 const BATCH: usize = 128 << 10;
 
 /// The position of a reader: the index of an entry, and the number of bytes of this entry that the reader has.
@@ -81,7 +81,7 @@ impl RunLog {
                     return;
                 }
             }
-            // Earlier events contain all messages, so they are not repeated.
+            // The messages are left out, because earlier events contain all of them.
             "agent_end" => json["messages"] = Value::Null,
             _ => {}
         }

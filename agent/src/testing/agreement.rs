@@ -90,7 +90,7 @@ fn prove<T: DeserializeOwned>(
 ///     tags: String,
 /// }
 ///
-/// assert_agrees::<Tags>();                             // nothing that fits the schema is read
+/// assert_agrees::<Tags>();                             // serde parses no value that fits the schema
 /// ```
 ///
 /// # Panics
@@ -251,8 +251,8 @@ impl<T: DeserializeOwned> Proof<T> {
         self.closed.as_ref().is_some_and(|closed| closed.is_own_spelling(sent, reads))
     }
 
-    /// Returns whether the type parses the text, perhaps by a variant with `#[serde(other)]`. The schema does not contain such a variant,
-    /// so it refuses the text.
+    /// Returns whether the plan has a variant with `#[serde(other)]`, and the type parses the text. Such a text may contain strings that
+    /// only this variant accepts, and that the schema does not list.
     fn has_other_words(&self, text: &str) -> bool {
         self.plans.by_policy[0].takes_other_words() && serde_json::from_str::<T>(text).is_ok()
     }

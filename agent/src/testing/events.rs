@@ -91,8 +91,9 @@ impl EventLog {
         self.lock().clear();
     }
 
-    /// Returns one line for each event, except for the start and the updates of messages. Texts are cut to 60 characters of their first
-    /// line. Lines of sub-agents begin with their [path](crate::Event::path).
+    /// Returns one line for each event, except for [`MessageStart`](EventKind::MessageStart),
+    /// [`MessageUpdate`](EventKind::MessageUpdate) and [`ContextNear`](EventKind::ContextNear). Texts are cut to 60 characters of their
+    /// first line. Lines of sub-agents begin with their [path](crate::Event::path).
     pub fn outline(&self) -> String {
         self.lines().join("\n")
     }

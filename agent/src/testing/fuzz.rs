@@ -232,8 +232,8 @@ impl FuzzReport {
     }
 }
 
-/// Returns whether an issue of the refusal may report the mistake at `place`: its path is `place`, a parent of `place`, or within `place`.
-/// Returns `true` if the refusal omits issues.
+/// Returns whether the refusal has an issue that may report the mistake at `place`. The path of such an issue is `place`, a parent of
+/// `place`, or within `place`. The path of a missing key may also be beside `place`. Returns `true` if the refusal omits issues.
 fn names(refusal: &InvalidArguments, place: &str) -> bool {
     let inside = |outer: &str, inner: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -23,7 +23,8 @@ pub(super) enum Law {
     PathsAgree,
     /// A refusal has at least one issue.
     RefusalsAreExplained,
-    /// Every issue points to a sent value or to a missing key. An issue of `validate` may also point to an absent parameter.
+    /// Every issue points to a sent value or to a missing key. An issue from a function of `#[arg(validate)]` may also point into an
+    /// absent parameter.
     IssuesPointIntoTheCall,
     /// A report has at most 6,000 characters.
     ReportsAreBounded,

@@ -83,13 +83,13 @@
 //! # let script = || ScriptedModel::new([reply().tool_call("price", r#"{"article": "tea"}"#), reply().text("3.50")]);
 //! # let recording = Cassette::record(&path, script());
 //! # Assistant::builder(recording).tools(tools![price]).build()?.prompt("What is tea?").await?;
-//! // In your repository, beside the test. `AGENT_CASSETTES=record cargo test` asks the model, and writes it anew.
+//! // The cassette is a file in your repository, beside the test. `AGENT_CASSETTES=record cargo test` records the file again.
 //! let cassette = Cassette::open(&path, || Ok::<_, std::io::Error>(script()))?; // || agent::model("anthropic/…")
 //! let assistant = Assistant::builder(cassette.clone()).tools(tools![price]).build()?;
 //! assert_eq!(assistant.prompt("What is tea?").await?.text(), "3.50");
 //! cassette.assert_played();
 //!
-//! // Every tool, whatever the model: none panics, and no right call is refused.
+//! // `SchemaModel` calls every tool. `assert_safe` fails if a tool panics or refuses a correct call.
 //! let model = SchemaModel::new();
 //! Assistant::builder(model.clone()).tools(tools![price]).build()?.prompt("Try everything.").await?;
 //! model.assert_safe();

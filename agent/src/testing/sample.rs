@@ -18,7 +18,7 @@ const MAX_MADE: u64 = 300;
 /// The largest integer up to which floats represent every integer exactly.
 const SAFE: i64 = 1 << 53;
 
-/// Returns up to `count` different values for `schema`. The same `seed` gives the same values. The first value has all optional
+/// Returns up to `count + 1` different values for `schema`. The same `seed` gives the same values. The first value has all optional
 /// properties, and the first alternative of each choice. Each of the following values makes one choice differently, and the last values
 /// make random choices.
 pub(super) fn samples(schema: &Value, count: usize, seed: u64) -> Vec<Value> {

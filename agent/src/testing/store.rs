@@ -115,8 +115,8 @@ async fn begun(store: &(impl Store + ?Sized), new: InvocationRecord) -> Invocati
     ok(store.begin(new).await, "begin again").unwrap_or_else(|| panic!("begin again: nothing was found"))
 }
 
-/// Checks that the first `begin` inserts a record, and that a repeated `begin` returns it and counts an attempt. If the call waits for its
-/// result, a repeated `begin` clears the field `handle` instead.
+/// Checks that the first `begin` inserts a record, and that a repeated `begin` returns it and counts an attempt. If the handle of the
+/// record begins with `agent:`, the next `begin` removes the handle from the stored record and counts no attempt.
 async fn records(store: &(impl Store + ?Sized), name: &str) {
     let key = key(name, "begin", 1, 0);
     assert_eq!(ok(store.get(&key).await, "get"), None, "nothing has begun");

@@ -34,7 +34,7 @@ pub(super) const MAX_REFUSALS: u8 = 3;
 
 pub(crate) type Answerer = Arc<dyn Fn(Question) -> BoxFuture<'static, QuestionInput> + Send + Sync>;
 
-/// A notice that a question was asked, or that it was answered or failed. The input `Later` causes no notice.
+/// A notice that a question was asked, or that the question was answered or failed. The input `Later` causes no `Resolved` notice.
 #[derive(Debug)]
 #[cfg_attr(not(feature = "runtime"), expect(dead_code, reason = "runs read them"))]
 pub(crate) enum AskNotice {
@@ -95,7 +95,7 @@ impl BodyInProgress {
     }
 
     fn asking(&self) -> MutexGuard<'_, Asking> {
-        // No code that can panic runs while this lock is held, so the lock is never poisoned.
+        // The state stays valid if a waker panics, so poisoning of the lock is ignored.
         self.asking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -291,9 +291,10 @@ impl ToolContext {
     /// Asks a person for a value of type `T`. The schema of `T` describes the input to forms. The input is checked and coerced like
     /// arguments. If an input is refused, the question is asked again with a list of the issues. The third refused input is an error.
     ///
-    /// A function of the application can answer questions. It is set with [`on_question`](crate::AssistantBuilder::on_question) of the
-    /// assistant, of an assistant above it, or of the [context](Self::on_question). The time limit of the tool stops while the tool waits
-    /// for the function, and starts again in full when the input arrives.
+    /// A function of the application can answer questions. [`AssistantBuilder::on_question`](crate::AssistantBuilder::on_question) sets
+    /// the function of an assistant. Sub-agents without a function of their own use this function, too. [`on_question`](Self::on_question)
+    /// sets the function of a context. The time limit of the tool stops while the tool waits for the function, and starts again in full
+    /// when the input arrives.
     ///
     /// If no function answers questions, or the function returns [`QuestionInput::Later`], the run is suspended. The suspended run then
     /// lists the question among [its questions](crate::SuspendedRun::questions). A waiting tool cannot be stored. The tool is therefore

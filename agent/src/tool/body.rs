@@ -295,7 +295,8 @@ impl RuleArguments for AcceptedArguments {
     }
 }
 
-/// Leaves out the arguments: they may contain secrets, and this text is logged.
+/// Leaves out the text and the value of the arguments, because they may contain secrets and the output is logged. The coercions show the
+/// values that were coerced.
 impl fmt::Debug for AcceptedArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let coercions = self.coercions.iter().map(|coercion| (&coercion.path, coercion.rule));

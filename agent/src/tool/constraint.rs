@@ -125,7 +125,7 @@ impl Sort {
         assert!(!matches!(self, Self::Integer(_)), "an integer's range has whole ends");
     }
 
-    /// Checks a constant in `range(…)`. `exact` is its value, and `whole` is the value as an integer.
+    /// Checks a constant in `range(…)`. `exact` is the constant as `f64`, and `whole` is the constant cast to `i128`.
     #[track_caller]
     #[expect(clippy::cast_precision_loss, clippy::float_cmp, reason = "both sides lose the same")]
     pub const fn constant(self, whole: i128, exact: f64, written: &str) {
@@ -228,7 +228,7 @@ impl<A, B, C> Composed for (A, B, C) {}
 impl<A, B, C, D> Composed for (A, B, C, D) {}
 impl<A, const N: usize> Composed for [A; N] {}
 
-/// Panics at compile time if the keys of a map cannot be the keys of a JSON object (`are` is `false`).
+/// Panics at compile time if `are` is `false`. `are` states whether the keys of a map can be the keys of a JSON object.
 #[track_caller]
 #[expect(clippy::missing_panics_doc, reason = "it is a compile error")]
 pub const fn text_keys(are: bool) {

@@ -439,8 +439,8 @@ impl ToolContext {
         self
     }
 
-    /// Sets the executor, which runs blocking work and provides timers. By default, tokio is the executor with the feature `runtime`.
-    /// Without this feature, the default executor runs blocking work on the thread that polls it, and has no clock.
+    /// Sets the executor, which runs blocking work and provides timers. With the feature `runtime`, the default executor uses tokio.
+    /// Without this feature, the default executor has no clock, and runs blocking work on the thread that polls the call.
     pub fn with_executor(mut self, executor: Arc<dyn Executor>) -> Self {
         self.edit().executor = executor;
         self

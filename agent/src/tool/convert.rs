@@ -2,7 +2,7 @@
 //!
 //! One generic conversion is not possible, because `Result` implements `Serialize`, too. Generated code calls `Returned::peel`, `kind` and
 //! `outcome` instead. The compiler selects an inherent method if the type meets its bounds, or else the trait method of the same name.
-//! Only `outcome` can fail to compile, so the error names the type.
+//! `peel` and `kind` compile for every type. Only `outcome` does not compile for a wrong type, and this compiler error names the type.
 
 #![expect(
     missing_docs,
@@ -80,7 +80,7 @@ impl<T> PlainValue for Returned<T> {
 #[derive(Debug)]
 pub struct OfValue<'a, T>(pub &'a T);
 
-/// The kind of a value that implements [`IntoOutcome`], and of a `ToolError` or `ToolOutcome` as the error.
+/// The kind of a value that implements [`IntoOutcome`], and of an error of the type `ToolError` or `ToolOutcome`.
 #[derive(Debug)]
 pub struct OwnOutcome;
 

@@ -44,7 +44,7 @@ pub enum DefinitionError {
     /// The description is missing. Models choose tools by their descriptions.
     #[error("the description is empty: say what the tool does")]
     NoDescription,
-    /// A parameter was declared with a mistake at run time, or it cannot be hidden or set to a fixed value.
+    /// A parameter that is declared at run time has a mistake, or a parameter cannot be hidden or set to a fixed value.
     #[error("parameter {name:?}: {reason}")]
     Parameter {
         /// The name of the parameter.

@@ -32,7 +32,7 @@ impl Registry {
     ///
     /// let registry = Registry::new(tools![label])?;
     /// let rendered = registry.in_dialect(Dialect::GeminiJsonSchema);
-    /// assert_eq!(rendered[0].to_string(), "`label` in `gemini-json-schema`");       // and what its schema cannot say
+    /// assert_eq!(rendered[0].to_string(), "`label` in `gemini-json-schema`");       // changes to the schema would follow
     /// # Ok::<(), agent::tool::RegistryError>(())
     /// ```
     pub fn in_dialect(&self, dialect: Dialect) -> Vec<Rendered> {

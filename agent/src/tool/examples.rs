@@ -78,8 +78,8 @@ impl ExamplePath {
     }
 }
 
-/// Checks each example of a parameter, in a call without other arguments. Issues outside of the example are ignored, because the other
-/// parameters are missing.
+/// Checks the examples of all parameters, each in a call of its own. The call has no other arguments except constants, so issues outside
+/// of the example are ignored.
 fn of_parameters(tool: &Tool, refused: &mut Vec<RegistryProblem>) {
     let root = tool.definition().parameters();
     let mut left = vec![(root, ExamplePath::default())];

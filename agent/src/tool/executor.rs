@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// use agent::{BoxFuture, ToolContext, tool::Executor};
 /// use std::{sync::Arc, time::Duration};
 ///
-/// /// Blocks where it is awaited, and knows no time: for a test without a runtime.
+/// /// An executor without a clock, for a test without a runtime. Work blocks the thread that awaits it.
 /// struct Inline;
 ///
 /// impl Executor for Inline {
@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let cx = ToolContext::new().with_executor(Arc::new(Inline));
 /// assert!(cx.executor().sleep(Duration::ZERO).is_none() && !cx.executor().has_clock());
-/// let begin = cx.executor().now();                                  // by default, that of the system
+/// let begin = cx.executor().now();                                  // by default, the clock of the system
 ///
 /// let (sender, lines) = std::sync::mpsc::channel();
 /// cx.executor().run_blocking(Box::new(move || sender.send("read from a slow disk").unwrap_or(()))).await;

@@ -55,9 +55,9 @@ impl ToolContext {
 
     /// Asks a person the questions of an MCP server, and returns the inputs.
     ///
-    /// Without a function that answers questions, or if it leaves a question for later, the call is suspended. This method then never
-    /// completes; [`form_inputs`](Self::form_inputs) returns the inputs when the call restarts. If the call cannot be suspended, or
-    /// `may_suspend` is `false`, the question is declined instead.
+    /// The call is suspended if there is no function that answers questions, or if the function leaves a question for later. This method
+    /// then never completes; [`form_inputs`](Self::form_inputs) returns the inputs when the call restarts. If the call cannot be
+    /// suspended, or `may_suspend` is `false`, each question without an input is declined instead.
     pub(crate) async fn ask_forms(
         &self,
         server: &str,

@@ -46,7 +46,7 @@ pub(crate) enum InvokedArguments<'a> {
 }
 
 /// Runs one call of `tool`: checks the arguments, unless they were checked before, and runs the tool's code at most once. `cx` must be the
-/// context of this call only, because stopping the call cancels its token. Returns the outcome and the coercions of the arguments.
+/// context of this call only, because stopping the call cancels the token of `cx`. Returns the outcome and the coercions of the arguments.
 pub(super) async fn invoke(
     tool: &Tool,
     arguments: InvokedArguments<'_>,
@@ -239,7 +239,8 @@ fn seconds(duration: Duration) -> String {
     format!("{} s", duration.as_secs_f64())
 }
 
-/// Time limit of a running tool. It is paused while the tool waits for a person, and starts again in full length when the input arrives.
+/// Time limit of a running tool. It is paused while a function of the application answers a question of the tool. It starts again in full
+/// length when the answer arrives.
 struct BodyTimer {
     timer: BoxFuture<'static, ()>,
     limit: Duration,

@@ -30,7 +30,7 @@ impl Registry {
     ///     findings[1].to_string(),
     ///     "`transfer`: the description speaks of `acount`, and there is `account` (other_name)"
     /// );
-    /// // What is meant to be so is left out by its name; the rest fails the test, with the list.
+    /// // Accepted kinds of findings are removed. Any other finding fails the test, which shows the list.
     /// findings.retain(|finding| ![Lint::UndocumentedParameter, Lint::OtherName].contains(&finding.lint));
     /// assert_eq!(findings, []);
     /// # Ok::<(), agent::tool::RegistryError>(())
@@ -77,7 +77,7 @@ impl Registry {
 /// ```
 /// use agent::lint::Lint;
 ///
-/// // What an editor or a configuration would list.
+/// // An editor or a configuration can list the names of all lints.
 /// assert!(Lint::ALL.iter().any(|lint| lint.as_str() == "undocumented_parameter"));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

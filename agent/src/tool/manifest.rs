@@ -11,8 +11,8 @@ const MAX_DIFFERENCES: usize = 200;
 const SHOWN: usize = 80;
 
 impl ToolDefinition {
-    /// Returns a fingerprint of the definition, as 32 hexadecimal digits. It changes when the name, the description, the parameters or any
-    /// other part that [serializes](ToolDefinition) changes. It does not depend on the machine or on the order of keys.
+    /// Returns a fingerprint of the definition, as 32 hexadecimal digits. It changes when the name, the description, the parameters or
+    /// another part of the serialized [definition](ToolDefinition) changes. It does not depend on the machine or on the order of keys.
     ///
     /// ```
     /// # use agent::{Registry, tool, tools};
@@ -68,7 +68,7 @@ fn shown(definition: &ToolDefinition) -> Value {
 /// fn book(#[arg(range(1..=14))] nights: u32, breakfast: Option<bool>) {}
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// // As it was: `serde_json::to_string_pretty(&registry.manifest())`, read from a file.
+/// // An older manifest. Usually it is read from a file that contains `serde_json::to_string_pretty(&registry.manifest())`.
 /// let before: ToolManifest = serde_json::from_str(r#"{"tools": [{
 ///     "name": "book", "description": "Books a room.",
 ///     "parameters": {"type": "object", "additionalProperties": false, "required": ["nights"],
@@ -81,7 +81,7 @@ fn shown(definition: &ToolDefinition) -> Value {
 ///         "`book` /parameters/properties/nights/maximum: 30 is now 14",
 ///         r#"`book` /parameters/properties/breakfast: new, {"type":"boolean"}"#,
 ///     ]
-/// );                                                  // a test asserts that it is empty
+/// );                                                  // a test would assert that `drift` is empty
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,8 +1,8 @@
 //! Tools as values: their options, implementations that are written by hand, the outcomes of calls, and the errors of a set of tools.
 //!
-//! A [`Tool`](crate::Tool) is a [definition](crate::ToolDefinition), which includes a [policy](ToolPolicy), and a [body](ToolBody), the
-//! code that a call runs. Most tools need nothing from this module: `#[tool]` has all [options](ToolOptions), and makes a body from a
-//! function.
+//! A [`Tool`](crate::Tool) consists of a [definition](crate::ToolDefinition) and a [body](ToolBody). The definition includes a
+//! [policy](ToolPolicy). The body is the code that a call runs. Most tools need nothing from this module: `#[tool]` has all
+//! [options](ToolOptions), and makes a body from a function.
 //!
 //! ```
 //! use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
@@ -30,7 +30,8 @@
 // - a tool: `value`
 // - the body of a tool (its function): `body`
 // - the settings of a tool: `definition`, `options`, `policy`, `approval` and `annotations`
-// - changed arguments: `hidden` adds the arguments that the model does not see, and `prepared` writes the arguments that `prepare` changed
+// - changed arguments: `hidden` adds the arguments that the model does not see, and `prepared` writes the JSON text of the arguments after
+//   the function `prepare` of the tool changed them
 // - for the code of tools: `context`, `state`, `source`, `cancel`, `executor` and `progress`
 // - questions to a person: `asking`, `question` and `forms`
 // - results: `output`, `outcome` and `error`
@@ -44,7 +45,8 @@
 // - for the macros: `arguments`, `glue`, `set`, `listing`, `probe`, `composed`, `constraint`, `convert`, `debug_secrets`, `schemas` and
 //   `result_schema`
 //
-// Only `executor` uses a clock. No module of this folder uses a thread pool or a network: waiting is done by `Executor`.
+// Only `executor` uses a clock. No module of this folder uses a thread pool or a network. The trait `Executor` provides timers and threads
+// for blocking work.
 
 pub(crate) mod annotations;
 pub(crate) mod approval;

@@ -209,8 +209,8 @@ macro_rules! setters {
             self
         }
 
-        /// Sets the maximum number of retries in a run. A retry follows bad arguments, or the tool's request for a better call. Calls that
-        /// make progress count [differently](crate::tool::ToolPolicy::max_retries).
+        /// Sets the maximum number of retries in a run. A retry follows bad arguments, or the tool's request for a better call. A retry
+        /// that makes progress [does not count](crate::tool::ToolPolicy::max_retries).
         pub fn max_retries(mut self, retries: u32) -> Self {
             self.$options().policy.max_retries = Some(retries);
             self

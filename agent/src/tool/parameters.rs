@@ -43,7 +43,8 @@ pub struct Parameters {
     error: Option<DefinitionError>,
 }
 
-/// Generates the methods for each kind of parameter. `$to` is the method of the implementing type that changes its [`Parameters`].
+/// Generates the methods for each kind of parameter. `$to` is a method of the type that gets these methods. `$to` applies a function to
+/// the [`Parameters`] of that type.
 macro_rules! kinds {
     ($to:ident) => {
         kinds! { @plain $to

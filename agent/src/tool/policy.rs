@@ -73,11 +73,12 @@ pub struct ToolPolicy {
     pub redact_errors: bool,
     /// Maximum number of times that the tool may be started for one call. The tool is started again after a panic, a timeout, or a crash
     /// of the process or of a durable engine such as Restate, but not after an error that the tool returns. A tool with the effect
-    /// [`Once`](Effect::Once) is never started again. `None`: the code that runs the call decides.
+    /// [`Once`](Effect::Once) is started again only after a question was answered; see [`asks`](Self::asks). `None`: the code that runs
+    /// the call decides.
     pub max_attempts: Option<u32>,
     /// Maximum number of retries in a run. The model retries after bad arguments, or after the tool asks for a [better
-    /// call](crate::ToolError::retry). A retry does not count if some issues of the arguments are gone, or if all are new. All retries
-    /// together are at most three times this number. `None`: the code that runs the call decides.
+    /// call](crate::ToolError::retry). A retry does not count if its arguments have only some of the earlier issues, or only new issues.
+    /// All retries together are at most three times this number. `None`: the code that runs the call decides.
     pub max_retries: Option<u32>,
     /// The rule that decides whether a call has to be approved.
     pub approval: Approval,
@@ -95,7 +96,7 @@ pub struct ToolPolicy {
     /// [`ToolOptions::triggers_follow_up`](crate::tool::ToolOptions::triggers_follow_up).
     pub follow_up: bool,
     /// Whether results of this tool stay when an assistant with a [managed context](crate::AssistantBuilder::manage_context) clears old
-    /// results. A summary may still replace the messages around these results.
+    /// results. A summary may still replace these results.
     pub keep_result: bool,
     /// Maximum total length of the texts of a result, in bytes. Longer texts are cut in the middle, and the structured data of the result
     /// is then dropped. Other parts, such as images, are not counted. `None`: the code that runs the call decides.

@@ -211,7 +211,7 @@ pub const fn own_argument(whole: bool) {
     );
 }
 
-/// Panics at compile time with `advice` unless `whole`: only the whole argument object needs no name.
+/// Panics at compile time with `advice` if a parameter without a name is not the whole argument object.
 #[track_caller]
 pub const fn needs_name(whole: bool, advice: &'static str) {
     assert!(whole, "{}", advice);
@@ -225,8 +225,8 @@ pub const fn whole_object(object: bool) {
     );
 }
 
-/// Asserts that a type is an [`Argument`]. The compiler's advice names the type `L`. `Send` is a separate bound, so that the compiler
-/// names the part that is not `Send`.
+/// Asserts that a type is an [`Argument`]. The compiler's advice names the type `L`, which is the innermost type of a list, a map or an
+/// `Option`. `Send` is a separate bound, so that the compiler names the part of the type that is not `Send`.
 pub const fn argument<T: ParameterOf<L> + Send + 'static, L: ?Sized>() {}
 
 #[diagnostic::on_unimplemented(

@@ -98,7 +98,7 @@ impl RegistryError {
         if problems.is_empty() { Ok(()) } else { Err(Self { problems }) }
     }
 
-    /// Returns the text of the error in a prompt. It advises to add missing state to the prompt.
+    /// Returns the text of the error for a failed prompt. For missing state, the text tells how to add the state to the prompt.
     #[cfg(feature = "runtime")]
     pub(crate) fn of_a_prompt(&self) -> String {
         let problem = |problem: &RegistryProblem| match problem {
@@ -166,7 +166,7 @@ pub enum RegistryProblem {
     /// The definition of a tool is invalid, or a set of tools was changed in an invalid way.
     #[error("tool `{tool}` cannot be defined: {source}")]
     Definition {
-        /// The name of the tool. If an argument to hide or fix is in no tool of a set, the names of all its tools.
+        /// The name of the tool. If a set hides or fixes an argument that none of its tools has, the names of all tools of the set.
         tool: String,
         /// The reason.
         source: DefinitionError,

@@ -208,7 +208,7 @@ impl fmt::Debug for Question {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum QuestionInput {
-    /// The input. It is checked by the type that the tool asks for, and coerced like arguments.
+    /// The input. It is checked against the type that the tool asks for, and coerced like arguments.
     Accept(Value),
     /// The person declines to answer: the tool gets [`AskError::Declined`].
     Decline,

@@ -13,7 +13,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// A type that tools return. `Described` has its schema, because another derive may already implement `JsonSchema` for the type.
+/// A type that tools return. `Described` is a separate type with the schema, because another derive may already implement `JsonSchema` for
+/// the returned type.
 pub trait ResultSchema {
     type Described: JsonSchema;
 }

@@ -160,8 +160,8 @@ impl Transform for CompareNames {
     }
 }
 
-/// Converts the `oneOf` of constants that schemars writes for an enum to one `enum`, because schemars would drop the `oneOf` from the keys
-/// of a map. `Plan` restores the `oneOf` from `x-variants`.
+/// Converts the `oneOf` of constants that schemars writes for an enum to one `enum`. If the enum is the key type of a map, schemars reads
+/// the allowed keys from `enum`, but not from `oneOf`. `Plan` restores the `oneOf` from `x-variants`.
 pub fn closed_set(schema: &mut Schema) {
     let Some(Value::Array(variants)) = schema.get("oneOf") else { return };
     let word = |variant: &Value| match (variant.get("const"), variant.get("enum")) {

@@ -1,5 +1,4 @@
-//! Withholds the secret arguments of calls and messages, so that these can be shown or stored. All code that withholds secrets uses this
-//! module.
+//! Withholds the secret arguments of calls and messages, so that the calls and messages can be shown or stored.
 #![allow(dead_code, reason = "which parts are used depends on the features")]
 
 use super::definition::ToolDefinition;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 /// The party on whose behalf tools are shown and called: a user, a tenant, a request. The library passes the source on and does not read
 /// it.
 ///
-/// A tool whose schema depends on the source uses its own definition for calls without a source. This definition should offer the least.
+/// If the schema of a tool depends on the source, a call without a source uses the definition of the tool itself. This definition should
+/// not offer more than the definition for any source.
 ///
 /// ```
 /// use agent::{ToolContext, tool::Source};

@@ -1,5 +1,5 @@
-//! Encloses results that may contain text of strangers in an envelope of `<untrusted>` tags, and makes control characters and delimiters
-//! of chat templates harmless.
+//! Encloses results in `<untrusted>` tags, for tools whose results may contain text of strangers. Also makes control characters and
+//! delimiters of chat templates harmless.
 
 use super::outcome::ToolOutcome;
 use crate::message::{Content, Part};

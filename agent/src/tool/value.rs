@@ -395,8 +395,8 @@ impl Tool {
         Ok(self)
     }
 
-    /// Replaces the schema of the arguments. A `#[tool]` function still parses the arguments as its own types, so they must fit both. Hide
-    /// and fix arguments after this call, because it undoes earlier hiding and fixing.
+    /// Replaces the schema of the arguments. A `#[tool]` function still parses the arguments as its own types, so the arguments must fit
+    /// the schema and these types. Hide and fix arguments after this call, because this call undoes earlier hiding and fixing.
     ///
     /// # Errors
     /// Fails when the schema cannot be compiled, for example because it has a keyword that is not supported.

@@ -14,8 +14,8 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct UiChunk {
-    /// `{run_id}:{seq}.{k}`: chunk `k` of event `seq`, counted from 0. The chunks of sub-agents have the `seq` of the main run's last
-    /// event, and count from 1,000,000.
+    /// `{run_id}:{seq}.{k}`. `k` counts the chunks of the event `seq` from 0. Chunks of sub-agents have the `seq` of the latest event of
+    /// the main run, and their `k` begins at 1,000,000.
     pub id: String,
     /// The JSON text of the chunk. It has no line break.
     pub json: String,

@@ -210,7 +210,7 @@ impl UiOptions {
     /// ```
     /// use agent::ui::UiOptions;
     ///
-    /// // Of the weather only the number of degrees.
+    /// // Sends only the degrees, not the whole weather.
     /// let options = UiOptions::default().show_results_as(|result| match result.outcome.output() {
     ///     Some(output) => output.structured.as_ref().map_or_else(Default::default, |value| value["degrees"].clone()),
     ///     None => "no thermometer".into(),
@@ -268,9 +268,9 @@ impl UiOptions {
         self
     }
 
-    /// If a message arrives while a run of its thread is active, adds the message to the next request of the run. The response repeats the
-    /// run from its start, so the front end should remove the part of the run that it already shows. By default, the message is rejected
-    /// with the status 409; the chat of the AI SDK queues messages itself.
+    /// If a message arrives while a run of its thread is active, adds the message to the run's next request to the model. The response
+    /// repeats the run from its start, so the front end should remove the part of the run that it already shows. By default, the message
+    /// is rejected with the status 409; the chat of the AI SDK queues messages itself.
     ///
     /// ```
     /// use agent::ui::UiOptions;

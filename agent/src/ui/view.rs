@@ -75,7 +75,7 @@ impl View {
         self.secrets.definitions(tool).next().map(|definition| definition.parameters().clone())
     }
 
-    /// Returns the end of a call in the form for a front end. `sent` contains the arguments of the model.
+    /// Returns the end of a call in the form for a front end. `sent` contains the arguments that the model sent.
     pub(super) fn end(
         &self,
         result: &ToolResult,

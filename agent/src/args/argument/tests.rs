@@ -195,7 +195,7 @@ fn roots_of_every_kind_have_parameters() {
     is_field(&flattened, sent, "path", &"x".to_owned());
     is_field(&flattened, sent, "size", &3_u64);
 
-    // A schema with conditions that does not come from a Rust type, and keys that it does not list.
+    // This schema does not come from a Rust type. It has a condition, and it allows keys that it does not list.
     let schema = json!({
         "type": "object",
         "properties": {"kind": {"enum": ["mail", "call"]}, "minutes": {"type": "integer", "default": 10}},

@@ -99,7 +99,7 @@ impl<'s> Scan<'s> {
         let (depth, choices) = (self.depth, self.choices);
         self.checked += 1;
         let step = self.value(spec.base, start).and_then(|end| {
-            // A check counts as an alternative, because a value that does not fit the schema in a `not` is correct.
+            // A misfit within a check must not refuse the arguments, because a value that does not fit the schema in a `not` is correct.
             self.choices += 1;
             for check in &spec.checks {
                 self.spend(end - start)?;

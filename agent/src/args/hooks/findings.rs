@@ -44,7 +44,7 @@ impl<'de, T: CheckedType<'de>> Visitor<'de> for CheckedVisitor<T> {
         read_and_check(deserializer, false)
     }
 
-    /// Reads a value that serde has not buffered: only `PlanDe` calls this method, while `collect` gathers all findings.
+    /// Reads a value that serde has not buffered. Only `PlanDe` calls this method, and only within `collect`.
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
         read_and_check(deserializer, true)
     }
@@ -109,7 +109,7 @@ impl FindingList {
     }
 }
 
-/// A segment of the path from the value that a check function received to the wrong value.
+/// A segment of the path to a wrong value. The path starts at the value whose type has the check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FindingStep {
     /// The name of a field in Rust, or the index of an item.
@@ -142,7 +142,7 @@ impl CheckFinding {
         self
     }
 
-    /// Returns the message after the path to its value. The first `known` steps of the path are left out.
+    /// Returns the path to the wrong value, without its first `known` steps, followed by the message.
     pub(super) fn in_words(&self, known: usize) -> String {
         let names: Vec<&str> = self.steps.iter().skip(known).filter_map(FindingStep::name).collect();
         if names.is_empty() {
@@ -220,8 +220,8 @@ impl<V, F: NoFunction> WholeCheck<V, ()> for F {
 #[derive(Debug)]
 pub struct CheckSignature<A: ?Sized, R>(PhantomData<(R, A)>);
 
-/// A trait that no type implements. With a second impl that requires it, the compiler prints the messages of [`FieldCheck`] and
-/// [`WholeCheck`].
+/// A trait that no type implements. [`FieldCheck`] and [`WholeCheck`] each have a second impl that requires this trait. Because of this
+/// impl, the compiler prints the messages of the two traits.
 pub trait NoFunction {}
 
 /// A field to which a check of an `A` applies: an `A`, a `String` if `A` is `str`, or a `Vec<T>` if `A` is `[T]`. The field may also be an

@@ -8,7 +8,7 @@ use crate::args::text::{push_index, push_segment, shown};
 use serde_json::Value;
 use std::{borrow::Cow, collections::HashMap};
 
-/// Length of a part of a secret, in characters, that a message must not contain. A shorter secret is one part.
+/// Number of characters in a part of a secret. A message must not contain any part. A secret with fewer characters is a single part.
 const MAX_SHARED: usize = 3;
 /// The text that replaces the message of a check if the message might reveal a secret.
 const REFUSED: &str = "refused by the tool's own check";
@@ -89,7 +89,8 @@ fn issue(graph: &Graph, sent: &Value, placed: LocatedFinding) -> Issue {
 }
 
 /// Returns whether the message of a validation function may reveal a secret of the checked value. Returns `true` if the value was not
-/// sent. With `names_a_field`, the message must contain a part of a secret.
+/// sent. If `names_a_field` is set, returns `true` only for a message that contains a part of a secret. Otherwise, returns `true` for any
+/// message about a value with secrets.
 fn may_tell_secret(graph: &Graph, seen: Option<&Value>, names_a_field: bool, words: &str) -> bool {
     let Some(seen) = seen else { return true };
     let secrets = secret_texts(graph, seen);
@@ -112,7 +113,7 @@ struct LocatedNode<'a> {
 }
 
 impl<'a> LocatedNode<'a> {
-    /// Moves to the field or item that `step` names, or without a name into an enum variant. Returns `false` on failure.
+    /// Moves to the field or item that `step` names. A step without a name moves into the variant of an enum. Returns `false` on failure.
     fn step(&mut self, step: &FindingStep) -> bool {
         self.enter(0);
         match step.name() {
@@ -210,7 +211,8 @@ struct Orders<'a> {
 
 impl<'a> Orders<'a> {
     /// Returns a sort key for an issue. Issues of an object itself come first, then unknown keys, then parameters as declared, then map
-    /// entries as sent. Findings of its `validate` (`checked`) come last.
+    /// entries as sent. `checked` means that the issue is a finding of a validation function. Such an issue comes after all other issues
+    /// at or below its path.
     fn of(&mut self, pointer: &str, checked: bool) -> Vec<usize> {
         let graph = self.graph;
         let mut out = Vec::new();

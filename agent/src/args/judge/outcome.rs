@@ -52,7 +52,7 @@ pub(super) enum Choice {
         branch: NodeId,
         count: usize,
         root_type_mismatch: bool,
-        /// Whether the only issues of a branch are integers that exceed 64 bits or may have been rounded.
+        /// Whether there is a branch whose only issues are integers that exceed 64 bits or may have been rounded.
         but_for_width: bool,
     },
     /// Several branches of a `oneOf` fit. A branch also counts if its only issues are integers that exceed 64 bits or may have been

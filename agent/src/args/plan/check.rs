@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// The entry of [`KNOWN`] for a check that may mention any property name.
+/// A marker in the list of names under [`KNOWN`]: a check may mention any property name.
 const ANY_NAME: &str = "\0any";
 
 /// Keywords that are checked after coercion. Each group is one assertion.
@@ -57,8 +57,8 @@ impl Compiler<'_> {
         Ok(Cow::Owned(out))
     }
 
-    /// Adds a check for each of several patterns of keys. The first pattern that matches a key decides how its value is parsed and
-    /// coerced, but the value must fit the schemas of all matching patterns.
+    /// Adds a check for each entry of `patternProperties`, if there are several. The first pattern that matches a key decides how the
+    /// value of the key is parsed and coerced, but the value must fit the schemas of all matching patterns.
     pub(super) fn with_pattern_checks<'m>(&self, map: Cow<'m, SchemaMap>) -> Cow<'m, SchemaMap> {
         let is_merged = ["allOf", "anyOf", "oneOf"].iter().any(|keyword| map.contains_key(*keyword));
         let patterns = map.get("patternProperties").and_then(Value::as_object);
@@ -76,9 +76,9 @@ impl Compiler<'_> {
         Cow::Owned(map)
     }
 
-    /// Replaces `unevaluatedProperties` and `unevaluatedItems` by `additionalProperties` and `items` where both mean the same. Beside
-    /// `allOf`, `anyOf`, `oneOf` or `$ref`, `unevaluatedProperties` stays until the subschemas are merged. Calls `unmodelled` for other
-    /// uses, and for `$dynamicRef` and `$recursiveRef`.
+    /// Replaces `unevaluatedProperties` by `additionalProperties`, and `unevaluatedItems` by `items`, where the replacement has the same
+    /// meaning. Beside `allOf`, `anyOf`, `oneOf` or `$ref`, `unevaluatedProperties` stays until the subschemas are merged. Calls
+    /// `unmodelled` for other uses, and for `$dynamicRef` and `$recursiveRef`.
     fn without_looking_aside(&self, map: &mut SchemaMap) -> CompileResult<()> {
         const COMBINING: [&str; 4] = ["allOf", "anyOf", "oneOf", "$ref"];
         let mut elsewhere = false;
@@ -258,7 +258,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Returns the names that only checks mention ([`KNOWN`]), or `None` if checks may mention any name.
+/// Returns the property names that checks mention ([`KNOWN`]), or `None` if checks may mention any name.
 pub(super) fn known(map: &SchemaMap) -> Option<Vec<&str>> {
     let Some(Value::Array(names)) = map.get(KNOWN) else { return Some(Vec::new()) };
     let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();

@@ -257,7 +257,8 @@ impl Group {
     }
 }
 
-/// Returns whether all alternatives name the same properties for `unevaluatedProperties`, or only one of them can fit.
+/// Returns whether `unevaluatedProperties` can be copied to each alternative: all alternatives name the same properties, or a tag ensures
+/// that only one alternative fits.
 fn look_at_the_same(alternatives: &[SchemaMap]) -> bool {
     let names = |schema: &SchemaMap| -> Option<BTreeSet<String>> {
         if ["allOf", "anyOf", "oneOf", "$ref"].iter().any(|k| schema.contains_key(*k)) {

@@ -45,8 +45,9 @@ pub(super) fn foreign(schema: &Value, options: PlanOptions) -> CompileResult<Gra
     }
     let keywords: BTreeSet<&str> = dropped.iter().map(|d| d.keyword).collect();
     graph.whole = Some(Whole::new(schema, &document, &Vec::from_iter(keywords))?);
-    // The validator checks the whole value, with the dropped keywords. Without these, several alternatives of a `oneOf` may fit, so no
-    // union is exclusive. A check such as `not` may refuse too much, so all checks are dropped if one of them lost a keyword.
+    // The validator checks the whole value, with the dropped keywords. The nodes lack these keywords, so several alternatives of a
+    // `oneOf` may fit, and no union may be exclusive. A check such as `not` that lacks a keyword may refuse too much. If any check lacks
+    // a keyword, all checks are dropped.
     let in_checks = dropped.iter().any(|d| d.in_check);
     for node in &mut graph.nodes {
         match &mut node.kind {
@@ -168,7 +169,7 @@ pub(super) struct Compiler<'s> {
 
 struct Dropped {
     keyword: &'static str,
-    /// Whether the keyword is inside a check such as `not`, which may refuse valid values without the keyword.
+    /// Whether the keyword is inside a check such as `not`. Without the keyword, the check may refuse valid values.
     in_check: bool,
 }
 

@@ -40,7 +40,8 @@ pub(super) enum Chain {
     TooLong,
 }
 
-/// Marks every schema node that accepts null. Fails if alternatives (as of `anyOf`) within alternatives form a circle or nest too deeply.
+/// Marks every schema node that accepts null. Fails if nodes that describe the same value, such as a union and its alternatives, form a
+/// circle or nest too deeply.
 pub(super) fn mark_nulls(nodes: &mut [PlanNode]) -> Result<(), Chain> {
     #[derive(Clone, Copy, PartialEq)]
     enum VisitState {
@@ -81,7 +82,7 @@ pub(super) fn mark_nulls(nodes: &mut [PlanNode]) -> Result<(), Chain> {
             }
             states[i] = VisitState::Open;
             stack.push((i, true));
-            // A node is `Open` only after it left the stack, so reaching an `Open` node again means a cycle.
+            // Only the current node and the nodes that lead to it are `Open`, so reaching an `Open` node again means a cycle.
             let waiting = next.into_iter().map(|id| (id.0 as usize, false));
             stack.extend(waiting.filter(|(i, _)| !matches!(states[*i], VisitState::Done { .. })));
         }

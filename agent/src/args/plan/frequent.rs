@@ -6,7 +6,7 @@ use super::token::{
 };
 use crate::args::rounding::SAFE_DIGITS;
 
-/// The values of a parameter that a fast path accepts, from at most 24 bytes of JSON text.
+/// The values of a parameter that a fast path accepts. The fast path reads at most 24 bytes of JSON text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FrequentValues {
     Nothing,
@@ -112,8 +112,8 @@ pub(crate) fn short_number(head: u64) -> usize {
     if length.wrapping_sub(1) < WORD - 1 && byte_of(head, length) == b',' { length } else { 0 }
 }
 
-/// Returns the position after the number at `at`, or 0 if it has an exponent or more than [`SAFE_DIGITS`] bytes. A text such as `1-2` also
-/// counts as a number, because `serde_json` refuses it later.
+/// Returns the position after the number at `at`, or 0 if it has an exponent or more than [`SAFE_DIGITS`] bytes. Also accepts a text such
+/// as `1-2`, which `serde_json` refuses later.
 #[inline(always)]
 fn number_end(text: &[u8], at: usize, head: u64) -> usize {
     let (mut length, mut after) = (leading_number(head), head);

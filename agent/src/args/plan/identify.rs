@@ -131,7 +131,8 @@ fn holds(keyword: &str, value: &Value) -> Holds {
 
 impl Places {
     /// Returns the resource of a schema: a new one for a schema with an `$id`, or else the resource `around` it. Ignores an `$id` such as
-    /// `#name` and, with `lone_references`, an `$id` next to a `$ref`.
+    /// `#name`. If `lone_references` (in drafts before 2019-09, a `$ref` hides the keywords next to it), also ignores an `$id` next to a
+    /// `$ref`.
     fn place(&self, map: &Map<String, Value>, pointer: &str, around: &SchemaResource) -> SchemaResource {
         let id = map.get("$id").and_then(Value::as_str);
         let beside_reference = self.lone_references && map.contains_key("$ref");
@@ -280,7 +281,8 @@ impl Places {
     }
 }
 
-/// Calls `visit(value, pointer, is_schema)` for each value in `map` that may be a schema. `is_schema` is true if it certainly is one.
+/// Calls `visit(value, pointer, is_schema)` for each value in `map` that may be a schema. `is_schema` is true if the value is certainly
+/// a schema.
 fn each_below<'v>(
     map: &'v Map<String, Value>,
     pointer: &mut String,

@@ -44,7 +44,7 @@ impl KeyIndex {
     }
 
     /// Returns the index of the property whose key is at this position of a JSON text, and the position after the colon. Does not find
-    /// long names, aliases, and keys with escapes or blanks.
+    /// aliases, names of more than 16 bytes, keys with escapes, and keys with white space before the colon.
     #[inline]
     pub(super) fn written_at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
         if text.get(at) != Some(&b'"') {
@@ -52,8 +52,8 @@ impl KeyIndex {
         }
         let start = at + 1;
         let head = word_at(text, start);
-        // The first quote may be an escaped one inside the key. The text before it then ends with a backslash, as no name in the table
-        // does.
+        // The first quote may be an escaped quote inside the key. The text before it then ends with a backslash and matches no entry,
+        // because a name with a backslash is `UNWRITTEN`.
         let (head, tail, length) = match before_bare_quote(head) {
             WORD => {
                 let more = before_bare_quote(word_at(text, start + WORD));

@@ -127,8 +127,8 @@ const NAMES: [&str; 2] = ["properties", "patternProperties"];
 const CLOSING: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
 const ITEMS: [&str; 3] = ["prefixItems", "items", "additionalItems"];
 
-/// Moves `keywords` to a new schema. The new schema also lists the properties of `names`, with any value, so that its
-/// `additionalProperties` does not apply to them.
+/// Moves `keywords` to a new schema. `names` are keywords such as `properties`: the new schema also gets their property names and
+/// patterns, each with the schema `true`, so that its `additionalProperties` does not apply to these properties.
 fn taken_out(schema: &mut Cow<'_, SchemaMap>, names: &[&str], keywords: &[&str]) -> SchemaMap {
     let mut out = SchemaMap::new();
     for keyword in names {

@@ -374,6 +374,7 @@ impl Plan {
     }
 
     /// Returns the names of the top-level parameters, as declared. For an enum at the root, these are the parameters of all its variants.
+    /// For an externally tagged enum at the root, these are the names of its variants.
     pub fn parameter_names(&self) -> impl Iterator<Item = &str> {
         let objects = self.graph.objects(self.graph.root).into_iter();
         let names = objects.flat_map(|object| object.props.iter().map(|prop| prop.name.as_str()));

@@ -293,7 +293,8 @@ impl ArraySpec {
 pub(crate) struct ObjectSpec {
     pub(crate) props: Vec<Prop>,
     pub(super) spellings: Spellings,
-    /// An index of all names and aliases. `None` for an object with at most `SCAN` properties, or with the variants of an enum.
+    /// An index of all names and aliases. `None` for an object with at most `SCAN` properties, and for the `object` of an
+    /// `ExternalSpec`.
     pub(super) index: Option<KeyIndex>,
     pub(crate) patterns: Vec<(Pattern, NodeId)>,
     pub(crate) rest: AdditionalProperties,
@@ -431,7 +432,7 @@ impl ObjectSpec {
     }
 
     /// Finds the property whose key is at a position of a JSON text. Returns its index, and the position after the colon. Does not find
-    /// long keys, aliases, and keys with escapes or blanks.
+    /// aliases and keys with white space before the colon. May not find keys with escapes or of more than 16 bytes.
     #[inline]
     pub(crate) fn written_at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
         if let Some(index) = &self.index {

@@ -119,7 +119,7 @@ fn check_group(mut rest: Peekable<Chars<'_>>) -> Result<(), String> {
     }
 }
 
-/// One character of a regular expression, or a set of characters in brackets.
+/// One character of a regular expression, or a set of characters in the syntax of the `regex` crate.
 enum Atom {
     Char(char),
     Set(String),

@@ -183,8 +183,9 @@ impl Compiler<'_> {
         }
     }
 
-    /// Compiles `enum` or `const` next to other restrictions. Those of strings and numbers, such as `maxLength`, only remove members. All
-    /// others are checked on their own, but refused in the schema of a Rust type.
+    /// Compiles `enum` or `const` next to other restrictions. A restriction of strings or numbers, such as `maxLength`, removes the
+    /// members that do not fit. Any other restriction is an error in the schema of a Rust type, and becomes a separate check in other
+    /// schemas.
     fn restricted_set(&mut self, keyword: &str, members: &[Value], map: &SchemaMap) -> CompileResult<NodeId> {
         let other = |k: &&String| restricts_more(k) && !matches!(type_of(k), Some("string" | "number"));
         if let Some(keyword) = map.keys().find(other) {
@@ -256,10 +257,10 @@ fn fits_type(member: &Value, types: Option<&Value>) -> bool {
 /// multiples of this integer.
 fn whole_multiple(unit: f64) -> i128 {
     let Some((digits, power)) = decimal(unit) else { return i128::MAX };
-    // `unit` is a fraction of `digits` and a power of ten. The result is the numerator of the reduced fraction.
+    // `unit` is `digits` times ten to the `power`. The result is the numerator of this number as a reduced fraction.
     let scale = |by: i32| u32::try_from(by).ok().and_then(|by| 10i128.checked_pow(by));
     if power >= 0 {
-        // A result beyond 128 bits becomes `i128::MAX`. In both cases, 0 is the only multiple that fits in 64 bits.
+        // A result beyond 128 bits becomes `i128::MAX`. Integers here have 64 bits, and 0 is the only 64-bit multiple of either number.
         return scale(power).and_then(|ten| digits.checked_mul(ten)).unwrap_or(i128::MAX);
     }
     let (mut a, mut twos, mut fives) = (digits, -power, -power);

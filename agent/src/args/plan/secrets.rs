@@ -13,8 +13,8 @@ const WITHHELD: &str = "[secret]";
 
 impl Plan {
     /// Returns arguments without secrets, for a log or a screen. Returns `None` if the tool has no secrets. Values marked secret become
-    /// `"[secret]"`. The values of unknown keys are hidden, too, because such a key may be the misspelled name of a secret. Texts and
-    /// numbers in place of an object with secrets are also hidden.
+    /// `"[secret]"`. The values of unknown keys are hidden, too, because such a key may be the misspelled name of a secret. Texts, numbers
+    /// and booleans in place of an object with secrets are also hidden.
     ///
     /// ```
     /// use agent::args::{Plan, PlanOptions};
@@ -67,8 +67,8 @@ pub(crate) fn secret_names(graph: &Graph) -> Vec<&str> {
     names
 }
 
-/// Returns the texts, numbers and booleans of a value that may be secret: of secret arguments, below unknown keys, or in place of an
-/// object with secrets. The caller has checked that the plan has secrets.
+/// Returns the texts, numbers and booleans in `value` that may be secret: the values of secret arguments, the values below unknown keys,
+/// and the values in place of an object with secrets. The caller has checked that the plan has secrets.
 pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
     fn leaves(value: &Value, stance: Stance, names: &SecretNames<'_>, out: &mut Vec<String>) {
         match (value, stance) {

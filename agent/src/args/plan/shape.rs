@@ -27,7 +27,8 @@ impl Graph {
     }
 
     /// Guesses where an unknown key of an object belongs: the property (`None` for the object itself), and the key there. `args.path` and
-    /// `args/path` mean the field `path` of `args`, or else the property `path`. Any other key must be a field of exactly one property.
+    /// `args/path` mean the field `path` of the property `args`. If there is no property `args`, they mean the property `path`. Any other
+    /// key must be a field of exactly one property.
     pub(crate) fn home<'g>(
         &'g self,
         object: &'g ObjectSpec,

@@ -101,7 +101,8 @@ pub(crate) fn byte_of(word: u64, index: usize) -> u8 {
 /// Returns the number whose digits are the first `count` bytes of `word`. `count` is from 1 to 8.
 #[inline(always)]
 pub(crate) fn number_of(word: u64, count: usize) -> u64 {
-    // Missing digits become zeros before the first digit. Each step joins neighboring numbers to numbers of two, four and eight digits.
+    // The shift puts zeros before the first digit. Each further line joins pairs of neighboring numbers, so the numbers have two, then
+    // four, then eight digits.
     let digits = (word ^ ZEROS) << (8 * (WORD - count));
     let pairs = (digits.wrapping_mul(10 << 8 | 1) >> 8) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs.wrapping_mul(100 << 16 | 1) >> 16) & 0x0000_ffff_0000_ffff;
@@ -155,7 +156,8 @@ pub(crate) fn before_special(word: u64) -> usize {
     before_mark((control | quote_or_escape(word)) & HIGH)
 }
 
-/// Sets the highest bit of each byte that is a quote or a backslash. Of these bits, only the lowest is reliable.
+/// Sets the highest bit of the first byte that is a quote or a backslash. The highest bits of later bytes are unreliable, and all other
+/// bits are meaningless.
 #[inline(always)]
 fn quote_or_escape(word: u64) -> u64 {
     const QUOTES: u64 = u64::from_le_bytes([b'"'; WORD]);

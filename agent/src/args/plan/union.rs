@@ -31,7 +31,7 @@ impl Compiler<'_> {
         let id = match others.len() {
             0 if nulls.is_empty() => self.push(NodeKind::Never),
             0 => return Ok(self.push(NodeKind::Null)),
-            // An enum with one variant is not replaced by the variant, because serde reads it as an enum.
+            // Serde reads an enum with one variant as an enum, so the variant is not compiled alone.
             1 if nulls.is_empty() && keyword != "allOf" && is_enum_of_one(&others[0]) => {
                 self.choice(&others, exclusive, keyword, described)?
             }
@@ -128,8 +128,8 @@ impl Compiler<'_> {
         Ok(nodes)
     }
 
-    /// Compiles alternatives that only list strings, such as the one `const` for each variant that schemars writes for a documented unit
-    /// enum. Returns `None` for other alternatives.
+    /// Compiles alternatives that only list strings. For example, schemars writes a documented unit enum as one `const` for each variant.
+    /// Returns `None` for other alternatives.
     fn unit_enum(
         &mut self,
         alternatives: &[SchemaMap],

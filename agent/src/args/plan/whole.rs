@@ -158,7 +158,8 @@ mod full {
             &self.keywords
         }
 
-        /// Returns the selected issues of a value, at most `MAX_ISSUES`. If the check would take too long, returns one issue that says so.
+        /// Returns the selected issues of a value, from the first `MAX_ISSUES` errors of the validator. If the check would take too long,
+        /// returns one issue that says so.
         pub(crate) fn issues(&self, value: &Value, asked: IssueLimit) -> Vec<Issue> {
             let too_long = || {
                 let words = "takes too long to check: send something simpler";

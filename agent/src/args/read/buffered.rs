@@ -14,8 +14,8 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAcces
 use serde_json::{Value, value::RawValue};
 use std::{borrow::Cow, fmt};
 
-/// Maximum nesting of repeated readings. A value has at most 127 levels, and a level is usually read again at most twice: to choose an
-/// alternative, and to read an object.
+/// Maximum nesting of repeated readings. A value has at most 127 levels, and a level usually adds at most two: for example, one for a
+/// union, and one for an alternative that has a check such as `not`.
 pub(super) const MAX_AGAIN: u32 = 260;
 
 pub(super) enum Ahead<'de, 'c> {

@@ -58,7 +58,7 @@ fn note_rounded(at: &ValuePosition<'_>, doc: &Doc<'_>) {
             }
         }
         Shape::Number => {
-            // The float that `serde_json` reads is not always the nearest to the digits, so they are compared.
+            // The float that `serde_json` reads is not always the nearest to the digits, so it is compared with the digits.
             if let serde_json::Value::Number(number) = doc.to_value()
                 && number.is_f64()
                 && let Some(float) = number.as_f64()

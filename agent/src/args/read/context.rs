@@ -133,8 +133,8 @@ enum Purpose {
     Exact,
     /// Coerces values, but records nothing, ignores checks such as `not`, and ignores `uniqueItems`.
     Silent,
-    /// Like `Silent`, for coerced arguments. Every policy then accepts the string `"42"` as an integer, because coerced integers beyond 64
-    /// bits are strings.
+    /// Like `Silent`, for arguments that were coerced before. The string `"42"` is accepted as an integer under every policy, because the
+    /// earlier coercion turned integers beyond 64 bits into strings.
     Canonical,
     /// Only running checks (`#[arg(validate = …)]`), to collect their findings.
     Checks,
@@ -165,9 +165,9 @@ struct RareState {
     placed: Vec<LocatedFinding>,
 }
 
-/// The flag for a float. Digits may be lost only if the text has a number of more than 15 digits.
+/// A float was read. It may have lost digits if the text has a number of more than 15 digits.
 const FLOATS: u8 = 1;
-/// The flag for a float. Digits may also be lost if the text has an exponent: `1e-400` is read as 0.
+/// A float was read that may be 0. It may also have lost digits if the text has an exponent: `1e-400` is read as 0.
 const EXPONENTS: u8 = 1 << 1;
 const LOSSY: u8 = 1 << 2;
 
@@ -365,8 +365,8 @@ impl<'c> Context<'c> {
         self.is_tried(node) && hooks::suspend()
     }
 
-    /// Ends the reading that `enter` began; `is_tried` is the result of `enter`. Records the path of the value, for its findings or as the
-    /// place of a refusal.
+    /// Ends the reading that `enter` began; `is_tried` is the result of `enter`. Records the path of the value: for the findings of the
+    /// value if `is_read` is true, or else as the place of the refusal.
     #[cold]
     #[inline(never)]
     pub(crate) fn leave(&self, at: &ValuePosition<'_>, is_tried: bool, is_read: bool) {

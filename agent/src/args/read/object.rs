@@ -132,7 +132,8 @@ struct KeyReader<'de, 'c> {
     rules: ObjectRules<'c>,
     /// The index of the property that is expected next.
     hint: usize,
-    /// Whether keys that were read early, to find the tag, wait for serde. `ahead` has several keys, and `next` a single one.
+    /// Whether keys that were read to find the tag must still be passed to serde. These keys are in `ahead`. If the tag was the first key,
+    /// `ahead` is `None`, and the tag is in `next`.
     is_ahead: bool,
     ahead: Option<Box<EntriesAhead<'de>>>,
     next: Next<'de, 'c>,

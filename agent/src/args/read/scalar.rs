@@ -326,8 +326,8 @@ impl<'de> Visitor<'de> for ScalarVisitor<'_> {
         self.visit_str(&text)
     }
 
-    /// Reads a number as `serde_json` passes it with the feature `arbitrary_precision`, which any crate of a program can enable: as a map
-    /// from a private name to the digits.
+    /// Reads a number in the form that `serde_json` uses with the feature `arbitrary_precision`: a map from a private name to the digits.
+    /// Any crate of a program can enable this feature.
     #[cold]
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> ScalarResult<'de, A::Error> {
         const NUMBER: &str = "$serde_json::private::Number";

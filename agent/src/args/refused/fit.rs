@@ -69,8 +69,8 @@ impl TextFitter<'_> {
         }
     }
 
-    /// Returns whether only the entries or items have to be tested, because the schema has no rule about the whole value, such as
-    /// `uniqueItems`.
+    /// Returns whether a value fits if each of its entries or items fits. This is not so if the schema node has a rule about the whole
+    /// value, such as `uniqueItems`.
     fn is_its_parts(&self, node: NodeId) -> bool {
         match self.graph.kind(node) {
             NodeKind::Object(object) => object.min == 0 && object.max == u64::MAX,

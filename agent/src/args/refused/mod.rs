@@ -275,8 +275,8 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Replaces the value at `at` by a sample that the type accepts, and returns the text with the sample. If no sample is accepted,
-    /// removes the entry if it is optional.
+    /// Returns the text in which a sample replaces the value at `at`, and the sample. The type accepts this sample. If the type accepts no
+    /// sample and the entry is optional, returns the text without the entry.
     fn replacement(
         &mut self,
         root: &Doc<'_>,
@@ -364,7 +364,8 @@ impl Search<'_, '_> {
         let mut own: Vec<(String, String, Vec<Sample>)> = Vec::new();
         for pointer in leaves(place.doc, at, MAX_LEAVES)? {
             let leaf = place_at(self.graph, root, &pointer, chosen)?;
-            // Values of these kinds are kept: the schema checks them completely, and one of them may be the tag of a variant.
+            // Values of these kinds are kept, because one of them may be the tag of a variant. Except for `Any`, the schema checks them
+            // completely.
             if !matches!(
                 self.graph.kind(leaf.node),
                 NodeKind::Enum(_) | NodeKind::Const(_) | NodeKind::Bool | NodeKind::Any

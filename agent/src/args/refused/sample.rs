@@ -227,8 +227,8 @@ struct Maker<'g> {
     work: Cell<Option<usize>>,
 }
 
-/// Returns sample arguments as JSON texts, with all secret parameters. If several alternatives have secrets, each text uses another of
-/// them.
+/// Returns sample arguments as JSON texts, with all secret parameters. If several alternatives have secrets, each text uses a different
+/// alternative.
 #[cfg(feature = "macros")]
 pub(super) fn with_secrets(graph: &Graph) -> Vec<String> {
     let made = (0..MAX_ALTERNATIVES).filter_map(|at| {

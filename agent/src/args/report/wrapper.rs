@@ -163,8 +163,9 @@ fn free_names<'g>(graph: &'g Graph, entries: &Map<String, Value>) -> Vec<&'g str
     }
 }
 
-/// If the arguments are inside wrappers, such as `{"args": {…}}`, returns the issues that replace `issues`, and their number: advice about
-/// the wrappers, unknown keys next to a wrapper, and issues of the inner arguments.
+/// Returns the issues that replace `issues` if the arguments are inside wrappers, such as `{"args": {…}}`. These issues are advice about
+/// the wrappers, unknown keys next to a wrapper, and issues of the inner arguments. Also returns the number of all mistakes, which may be
+/// larger than the number of returned issues.
 pub(crate) fn issues_inside(
     graph: &Graph,
     tool: &str,
@@ -219,7 +220,8 @@ pub(crate) fn issues_inside(
         count += inner;
         told.extend(issues.into_iter().map(|mut issue| {
             let key = issue.path.split('/').nth(1).unwrap_or_default().replace("~1", "/").replace("~0", "~");
-            // Missing parameters and issues within the wrapper get the wrapper's path. Issues of keys next to the wrapper keep their path.
+            // Issues of missing parameters and of the inner arguments are moved to `at` or below it. Issues of keys next to the wrapper
+            // keep their path.
             let is_parameter_missing = issue.code == IssueCode::Missing && issue.is_at_top();
             if !is_parameter_missing && !keys.contains(&key) {
                 return issue;

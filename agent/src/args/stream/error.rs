@@ -10,7 +10,7 @@ pub(super) const MAX_NUMBER: usize = 400;
 #[error("not valid JSON: {fault} at byte {offset}")]
 pub(super) struct FaultAt {
     pub(super) fault: Fault,
-    /// Number of bytes before the first invalid byte.
+    /// Number of bytes before the invalid byte. For an invalid number, number of bytes before the number.
     pub(super) offset: usize,
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn read_literally(json: &str) -> Value {
 ///     "/pth: unknown parameter",
 /// ]);
 ///
-/// // The call is made from the whole text, which has its issues in the order of the report.
+/// // The call is made from the whole text. `parse` may report the issues in another order.
 /// let text = stream.finish()?;
 /// assert_eq!(plan.parse::<Write>(text).err().unwrap().issues().len(), 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -161,7 +161,7 @@ impl ArgumentStream {
     /// ```
     /// use agent::args::ArgumentStream;
     ///
-    /// // The model's reply was cut off: what there is of it can be shown, but is no call.
+    /// // The model's reply was cut off. The text so far can be shown, but cannot become a call.
     /// let mut stream = ArgumentStream::untyped();
     /// stream.push(r#"{"path": "a.t"#, &mut |_| {})?;
     /// assert_eq!(stream.text(), r#"{"path": "a.t"#);

@@ -10,7 +10,8 @@ use std::fmt;
 use std::ops::Deref;
 
 /// Bytes as base64 text, as a model sends and reads them: the alphabet with `+` and `/`, padded with `=` ([RFC 4648, section
-/// 4](https://www.rfc-editor.org/rfc/rfc4648#section-4)). Other forms are refused, so that a truncated text is detected.
+/// 4](https://www.rfc-editor.org/rfc/rfc4648#section-4)). Other forms are refused. Therefore a truncated text is
+/// detected, unless the cut is after a whole group of four characters.
 ///
 /// As a `Vec<u8>`, the bytes would be a list of numbers. `#[arg(length(…))]` counts the characters of the text: four for every
 /// three bytes.

@@ -30,7 +30,7 @@ fn read<'de, T: ParsedText, D: Deserializer<'de>>(deserializer: D) -> Result<T, 
 }
 
 struct TextVisitor<T> {
-    /// `true` only if serde has not buffered the value, as it does for untagged enums.
+    /// `true` only if serde has not buffered the value. Serde buffers the values of untagged enums, for example.
     certain: bool,
     type_: PhantomData<T>,
 }

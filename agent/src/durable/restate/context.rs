@@ -67,8 +67,9 @@ type Waiting<'c, T> = DurableFuturesUnordered<EngineFuture<'c, FirstReady<T>>>;
 
 /// The receiver of a run's notices (of messages or cancellation).
 ///
-/// When a step ends, the notices are ready that the engine recorded earlier, and the same notices are ready in each replay. Therefore a
-/// race between `notice` and `always_ready` tells whether there is a notice: the race never waits, and has the same winner in each replay.
+/// At the end of a step, all notices that the engine recorded before this step ended are ready. Each replay has the same notices ready at
+/// this point. Therefore a race between `notice` and `always_ready` tells whether there is a notice: the race never waits, and has the
+/// same winner in each replay.
 struct NoticeReceiver<'c> {
     slot: &'c NoticeSlot,
     notice: EngineFuture<'c, Notice>,
@@ -180,8 +181,8 @@ impl<'c> RunInvocation<'c> {
         response.await.map(|Json(response)| response).map_err(step_error)
     }
 
-    /// Adds the wait for the next notice to `waiting`. Returns the slot of the notice: the slot after `after`, or the current slot.
-    /// Returns `None` if another future uses the receiver.
+    /// Adds the wait for one notice to `waiting`, and returns the slot of the notice. This is the slot that follows `after`. If `after` is
+    /// `None`, it is the current slot of the receiver, or `None` while another future uses the receiver.
     fn watch_slot<T: 'c>(
         &self,
         after: Option<&'c NoticeSlot>,
@@ -556,7 +557,7 @@ impl RunJournal for RunInvocation<'_> {
                 }
             }
             if steered.is_some() {
-                // The steering message stopped only the children, so its reason does not cancel the run.
+                // A steering message stops only the children. Its reason, `NEW_MESSAGE`, must not cancel this run.
                 stop = stop.filter(|reason: &Arc<str>| **reason != *NEW_MESSAGE);
             }
             if asked > 0 {

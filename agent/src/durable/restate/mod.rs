@@ -35,7 +35,7 @@ const TOOLS: &str = "ToolRunner";
 /// The name of the Restate virtual object for inboxes. Its key is the name of a run, so each run has its own inbox.
 const INBOX: &str = "Inbox";
 
-/// Time for the engine and the network, by which each timeout exceeds the longest step.
+/// Time for the engine and the network. Each timeout is this much longer than the longest step.
 const MARGIN: Duration = Duration::from_secs(60);
 
 /// Maximum number of attempts at an invocation. The pauses between them take about a quarter of an hour together. After the last attempt,

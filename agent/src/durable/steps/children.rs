@@ -14,8 +14,8 @@ use crate::steps::{SharedLoop, StepError, Steps as _};
 use crate::tool::{invoke::timed_out, outcome::ToolOutcome};
 
 impl<J: RunJournal> JournalSteps<'_, J> {
-    /// Starts a run for each call whose tool is an assistant. Ends the call instead if its first message cannot be made, or if a limit
-    /// forbids the run. Returns the calls of all other tools.
+    /// Starts a run for each call whose tool is an assistant. If the first message of the run cannot be made, or if a limit forbids the
+    /// run, ends the call instead. Returns the calls of all other tools.
     pub(super) async fn start_children(
         &mut self,
         calls: Vec<(StepKey, Arc<ToolCall>)>,
@@ -96,8 +96,8 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
     }
 
-    /// Returns the ends of the calls that started runs. `begun` is [`Answers::steered`]: the runs from this position on were skipped. Any
-    /// other run without a report was lost.
+    /// Returns the ends of the calls that started runs. If a steering message skipped runs, `begun` is the position of the first skipped
+    /// run. Any other run without a report was lost.
     async fn end_children(
         &mut self,
         reports: Vec<Option<ChildReport>>,

@@ -232,7 +232,7 @@ async fn rounds(
 }
 
 /// Answers the server's requests for input. If the configuration allows questions, a person answers forms. All other questions are
-/// declined. Returns `None` if a request has another type, such as a request for a model's reply.
+/// declined. A request for roots gets an empty list. Returns `None` if there is any other request, such as one for a model's reply.
 async fn answers(
     inner: &Inner,
     requests: InputRequests,

@@ -215,7 +215,8 @@ impl ClientConfig {
         self
     }
 
-    /// Allows these tools, by the server's names. Models then see only the allowed tools of the server.
+    /// Allows these tools. `tools` contains the names by which the server lists the tools. Models then see only the allowed tools of the
+    /// server.
     ///
     /// ```
     /// use agent::mcp::ClientConfig;
@@ -237,7 +238,7 @@ impl ClientConfig {
         self
     }
 
-    /// Shows a tool of the server under another name. The server's name still precedes the new name.
+    /// Shows a tool of the server under another name. The [name](Self::name) of the server still precedes the new name.
     pub fn rename(mut self, tool: impl Into<String>, shown_as: impl Into<String>) -> Self {
         self.renamed.insert(tool.into(), shown_as.into());
         self

@@ -282,9 +282,10 @@ async fn public_addresses(url: &reqwest::Url) -> Result<Vec<SocketAddr>, Connect
     Ok(addresses)
 }
 
-/// Returns whether an address is public: neither in a special-purpose registry of IANA
-/// (<https://www.iana.org/assignments/iana-ipv4-special-registry>, <https://www.iana.org/assignments/iana-ipv6-special-registry>) nor in
-/// an unassigned block. Blocks that lead to other addresses, such as 6to4 and Teredo, are not public either.
+/// Returns whether an address is public. Multicast addresses, IPv6 addresses outside of 2000::/3, and the addresses in the special-purpose
+/// registries of IANA (<https://www.iana.org/assignments/iana-ipv4-special-registry>,
+/// <https://www.iana.org/assignments/iana-ipv6-special-registry>) are not public. These registries also contain blocks that lead to other
+/// addresses, such as 6to4 and Teredo.
 fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => match v4.octets() {
@@ -307,7 +308,7 @@ fn is_public(address: IpAddr) -> bool {
                 0x2001 => second > 0x1ff && second != 0xdb8,
                 // 6to4, which leads to IPv4 addresses.
                 0x2002 => false,
-                // AS112, which answers for private addresses.
+                // AS112, whose DNS servers answer queries about private addresses.
                 0x2620 => (second, third) != (0x4f, 0x8000),
                 // 3fff::/20 is reserved for examples in documentation.
                 0x3fff => second > 0xfff,

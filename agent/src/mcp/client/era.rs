@@ -1,8 +1,8 @@
 //! Detects whether a server speaks the newer form of the protocol (since 2026-07-28, without sessions) or the older form (with
 //! `initialize`).
 //!
-//! The detection of `rmcp` is not used: it has a fixed time limit, and takes an answer that arrives later for the answer to the next
-//! request. This module sends a request in both forms to a slow program, and waits for both answers.
+//! The detection of `rmcp` is not used: it has a fixed time limit, and it mistakes an answer that arrives after this limit for the answer
+//! to the next request. This module sends a request in both forms to a slow program, and waits for both answers.
 
 use futures_util::future::{Either, ready};
 use rmcp::RoleClient;
@@ -110,7 +110,7 @@ impl<T: Transport<RoleClient>> ProbedTransport<T> {
                 }
                 received = self.transport.receive() => match received {
                     Some(JsonRpcMessage::Request(request)) => {
-                        // A server may answer `initialize` only after the client has answered a ping of the server. Other requests of the
+                        // Some servers send a ping, and answer `initialize` only after the client answers the ping. Other requests of the
                         // server are ignored.
                         if answers.both_sent && matches!(request.request, ServerRequest::PingRequest(_)) {
                             let pong = JsonRpcMessage::response(ClientResult::empty(()), request.id);
@@ -179,7 +179,7 @@ impl ProbeAnswers {
         true
     }
 
-    /// Returns the protocol form of the server, or `None` if the other answer must be awaited.
+    /// Returns the protocol form of the server, or `None` if the client must wait for another answer.
     fn form(&self) -> Option<ProtocolForm> {
         match (&self.newer, &self.older) {
             (None, None) => None,

@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub(super) struct ToolListing {
-    /// The tools, by the server's names.
+    /// The tools. Each key is the name by which the server lists the tool.
     pub(super) tools: BTreeMap<String, OfferedTool>,
     pub(super) left_out: Vec<(String, String)>,
     /// The time at which the list expires, if the server limits its validity.

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 
 const SECRET: [&str; 9] = ["auth", "cookie", "credential", "dsn", "key", "pass", "pwd", "secret", "token"];
 
-/// Minimum length of a value that is masked although its name does not indicate a secret, in characters. Shorter values occur in ordinary
+/// Minimum length, in characters, of a value that is masked although its name does not indicate a secret. Shorter values occur in ordinary
 /// words.
 const MIN_UNNAMED: usize = 6;
 
@@ -74,7 +74,7 @@ impl ConfigSecrets {
         let mut rest = arg;
         while let Some(at) = rest.find(['=', ':']) {
             let (name, value) = (&rest[..at], rest[at + 1..].trim_start());
-            // A colon also follows the host of a URL and a path, which are not names of headers.
+            // A colon may also follow the host in a URL, or a path. A host or a path is not the name of a header.
             let is_name = rest[at..].starts_with('=')
                 || name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
             // The padding of Base64 is not a value.

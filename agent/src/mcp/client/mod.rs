@@ -126,9 +126,9 @@ pub struct ConnectReport {
     pub server: Option<(String, String)>,
     /// The version of the protocol in use. `None` while the client has no connection.
     pub protocol_version: Option<String>,
-    /// The tools that are used, each with the server's name and the name that models see.
+    /// The tools that are used: the name of each tool on the server, and the name that models see.
     pub tools: Vec<(String, String)>,
-    /// The tools that are not used, each with the server's name and the reason.
+    /// The tools that are not used: the name of each tool on the server, and the reason.
     pub left_out: Vec<(String, String)>,
 }
 
@@ -163,18 +163,18 @@ impl McpClient {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Returns the name of the server in this program: the first half of its tools' names.
+    /// Returns the name of the server in this program. The name of each of the server's tools begins with this name.
     pub fn name(&self) -> String {
         self.inner.server()
     }
 
-    /// Returns the tools of the server that this client uses, as last listed, sorted by the server's names. `tools![{ client }]` returns
-    /// the same tools.
+    /// Returns the tools that the client uses according to the last listing, sorted by their names on the server. `tools![{ client }]`
+    /// returns the same tools.
     pub fn tools(&self) -> ToolSet {
         self.tools_as(&self.inner.server())
     }
 
-    /// Returns the same tools as [`tools`](Self::tools), with another name of the server: `NAME__TOOL`.
+    /// Returns the same tools as [`tools`](Self::tools). Their names begin with `name` instead of the name of the server: `name__tool`.
     pub fn tools_as(&self, name: &str) -> ToolSet {
         tool::tools(&self.inner, name)
     }

@@ -1,4 +1,4 @@
-//! Reports the messages to and from a server to the configuration's listener, with the configuration's secrets masked.
+//! Passes each message that a server receives or sends to the configuration's listener. The configuration's secrets are masked.
 
 use super::config::ClientConfig;
 use super::last_words::LastWords;

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The time in which a person must answer, because the state that the client keeps then expires.
+/// The time in which a person must answer. After this time, the state that the client keeps is expired.
 const STATE_TTL: Duration = Duration::from_secs(600);
 /// Maximum length of a sealed [`AskState`], in bytes.
 const MAX_STATE: usize = 64 << 10;
@@ -159,8 +159,8 @@ fn params(question: &Question) -> Result<ElicitRequestParams, String> {
     Ok(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }
 
-/// Asks a question over the open connection of a client. Also returns `Cancel` if the question cannot be asked, or if the client does not
-/// answer it.
+/// Asks a question over the open connection of a client. Returns `Cancel` if the person dismisses the question, if the question cannot be
+/// asked, or if the client does not answer.
 async fn ask(peer: &Peer<RoleServer>, question: &Question) -> QuestionInput {
     let request = match params(question) {
         Ok(params) => ServerRequest::ElicitRequest(ElicitRequest::new(params)),

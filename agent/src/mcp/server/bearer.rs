@@ -100,8 +100,8 @@ impl Bearer {
         self
     }
 
-    /// Declares that every caller [has](Caller::with) a value of type `T`, so that building the server does not report the state
-    /// of tools that take `&T` as missing.
+    /// Declares that every caller [has](Caller::with) a value of type `T`. Then a server whose tools take `&T` can be built, even if
+    /// the server itself has no such value.
     ///
     /// ```
     /// use agent::mcp::{McpServer, Bearer, Caller};

@@ -58,7 +58,7 @@ pub(super) struct AdmittedRequest {
     pub(super) arguments: Option<RawArguments>,
     /// The answers to the questions of a call, if the request repeats a call over HTTP.
     pub(super) answers: Option<SentAnswers>,
-    /// The session in which the request can be cancelled, if the request has an older version and was sent over HTTP.
+    /// The session in which the request can be cancelled, if the request was sent over HTTP in an older version of the protocol.
     pub(super) session: Option<SessionId>,
 }
 

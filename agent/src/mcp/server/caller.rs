@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// The caller of a request. A tool receives the caller through a parameter `&Caller`, and a `T` that [`with`](Self::with) added through a
-/// parameter `&T`.
+/// The caller of a request. A parameter `&Caller` of a tool receives the caller. A parameter `&T` receives the value of type `T` that
+/// [`with`](Self::with) added.
 ///
 /// ```
 /// use agent::{mcp::Caller, tool};

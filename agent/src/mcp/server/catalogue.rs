@@ -173,8 +173,8 @@ fn invalid(definition: &ToolDefinition, reason: impl Into<String>) -> McpServerE
 
 #[derive(Clone)]
 struct ServedTools {
-    /// The tools with the server's `PlanOptions`, or `None` if the server has none. The state of the tools is added later, because sets
-    /// with the same tools may have different state.
+    /// The loaded tools with the server's `PlanOptions`. `None` for a fixed set of tools, which already has these options. The state of
+    /// the tools is added later, because sets with the same tools may have different state.
     tools: Option<Registry>,
     catalogue: Arc<ToolCatalogue>,
 }

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 /// use agent::tools;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
-/// // Other machines can reach this address, so that callers must be authenticated.
+/// // Other machines can reach this address, so callers must be authenticated.
 /// let error = McpServer::new(tools![]).bind(([0, 0, 0, 0], 0)).await.err().unwrap();
 /// assert!(matches!(error, McpServerError::Anonymous { .. }));
 /// # }

@@ -33,7 +33,7 @@ impl ServerHandle {
         Self { lifecycle: Lifecycle::new(), changed: Arc::new(watch::Sender::new(0)) }
     }
 
-    /// Tells the clients that the list of tools has changed. Only clients that listen for changes are told.
+    /// Tells the clients that the list of tools has changed. Over HTTP, only clients that listen for changes are told.
     ///
     /// ```
     /// # #[cfg(feature = "mcp-client")]

@@ -134,7 +134,7 @@ impl ServerHandler for ProtocolHandler {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),
                 () = self.shared.handle.reached(ShutdownPhase::Draining) => return Ok(()),
-                // Changes that arrive faster than notifications are sent are combined into one notification.
+                // Several changes that occur while one notification is sent cause only one further notification.
                 received = changes.changed() => {
                     if received.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
                         return Ok(());

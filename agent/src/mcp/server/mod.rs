@@ -72,7 +72,7 @@ use tower_service::Service;
 /// // Missing state is an error here, not in a call.
 /// assert!(McpServer::new(tools![price]).allow_anonymous().into_service::<String>().is_err());
 /// let server = McpServer::new(tools![price]).name("shop").version("2.1.0").state(Prices);
-/// server.allow_anonymous().into_service::<String>()?;             // inferred where it is mounted
+/// server.allow_anonymous().into_service::<String>()?;             // a router infers the body type
 /// # Ok::<(), agent::mcp::McpServerError>(())
 /// ```
 ///
@@ -285,7 +285,7 @@ impl McpServer {
         self
     }
 
-    /// Sets the key, of at least 32 bytes, that seals the state of a call while a person answers a [question](crate::ToolContext::ask). By
+    /// Sets the key, of at least 32 bytes, that signs the state of a call while a person answers a [question](crate::ToolContext::ask). By
     /// default, each process has a random key, so set a key if several processes serve the same clients.
     ///
     /// Only clients that declare `elicitation` with forms are asked. Since the version 2026-07-28, a call that asks ends with
@@ -296,7 +296,7 @@ impl McpServer {
     /// use agent::mcp::McpServer;
     /// use agent::tools;
     ///
-    /// let server = McpServer::new(tools![]).state_key([7; 32]);          // of your secret store
+    /// let server = McpServer::new(tools![]).state_key([7; 32]);          // a key from your secret store
     /// # let _ = server;
     /// ```
     pub fn state_key(mut self, key: impl Into<Vec<u8>>) -> Self {
@@ -311,7 +311,7 @@ impl McpServer {
     }
 
     /// Sets the argument options of tools that set none themselves, including tools that a [loader](Self::with_loader) returns. Default:
-    /// `strict + json_text_decoded`, because some hosts send lists, maps and objects as JSON text. Parameters that accept text keep it.
+    /// `strict + json_text_decoded`, because some hosts send lists, maps and objects as JSON text. Text parameters receive it undecoded.
     ///
     /// ```
     /// use agent::args::{CoercionPolicy, PlanOptions};

@@ -82,8 +82,8 @@ impl McpServer {
         self
     }
 
-    /// Sets the maximum time for which a call waits while the maximum number of calls, in total or of its caller, is running. After that
-    /// time, the call fails. Default: 1 s.
+    /// Sets the maximum time for which a call waits if the limit of [`max_calls`](Self::max_calls) or
+    /// [`max_calls_per_caller`](Self::max_calls_per_caller) is reached. After that time, the call fails. Default: 1 s.
     pub fn max_wait(mut self, time: Duration) -> Self {
         self.limits.wait = time;
         self

@@ -58,8 +58,8 @@ impl ProgressQueue {
         self.changed.notify_one();
     }
 
-    /// Puts a message back into the queue, unless the queue contains newer messages. The sending task calls this function, so it needs no
-    /// notification.
+    /// Puts a message back into the queue, unless the queue contains newer messages. Does not notify the sending task, because that task
+    /// is the caller.
     fn put_back(&self, progress: Progress) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.is_empty() {

@@ -22,7 +22,7 @@ use tokio::sync::mpsc::Sender;
 /// /// Summarises a text with the client's own model.
 /// #[tool]
 /// async fn summarise(text: String, request: &RequestInfo) -> Result<String, ToolError> {
-///     // The protocol's error -32021, which names the missing capability.
+///     // If the client lacks the capability, the request fails with the protocol's error -32021.
 ///     request.require("sampling")?;
 ///     Ok(text)
 /// }
@@ -180,7 +180,7 @@ impl RequestInfo {
         self.client().map(|client| &*client.version)
     }
 
-    /// Returns whether the client declares this capability, by the protocol's name: `sampling`, `elicitation`, `roots`.
+    /// Returns whether the client declares this capability. The protocol defines the names: `sampling`, `elicitation`, `roots`.
     pub fn has(&self, capability: &str) -> bool {
         let declared = serde_json::to_value(self.capabilities()).unwrap_or_default();
         declared.get(capability).is_some_and(|declared| !declared.is_null())

@@ -28,7 +28,7 @@ const LONGEST_LINE: usize = 16 << 20;
 const MAX_OPEN: usize = 1_024;
 /// The time limit of a write, as a multiple of the limit for HTTP connections.
 const SEND_FACTOR: u32 = 10;
-/// Maximum capacity that the buffer of written lines keeps between two writes, in bytes.
+/// Maximum capacity of the buffer of written lines when the buffer is reused for new lines, in bytes.
 const MAX_SPARE: usize = 64 << 10;
 /// Maximum wait for the end of running calls, after the input ended or the server was stopped.
 const GRACE: Duration = Duration::from_secs(5);

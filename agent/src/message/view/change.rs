@@ -31,11 +31,11 @@ use super::super::usage::Usage;
 pub struct ViewChange {
     /// The number of the change, counted from 1.
     pub(super) generation: u32,
-    /// The number of first messages that the change covers.
+    /// The change covers the messages before this index.
     pub(super) at: usize,
     /// A hash of the first `at` messages. The change is ignored in a conversation that begins with other messages.
     pub(super) covers: String,
-    /// The length of the conversation when the change was made. Replies before that did not see the change.
+    /// The length of the conversation when the change was made. The requests for replies before this index did not include the change.
     pub(crate) made_at: usize,
     #[serde(flatten)]
     pub(super) kind: ViewChangeKind,
@@ -115,8 +115,8 @@ impl ClearedResult {
     }
 }
 
-/// The reason why the [view](crate::message::Conversation::view) of a conversation cannot be changed as requested, or by
-/// [rules](crate::model::ContextRules).
+/// The reason why the [view](crate::message::Conversation::view) of a conversation cannot be changed, by a method of the conversation or
+/// by [`ContextRules`](crate::model::ContextRules).
 ///
 /// ```
 /// use agent::ScriptedModel;

@@ -7,8 +7,8 @@ use super::super::content::Content;
 
 /// The hashes of the prefixes of a conversation: of its first message, of its first two messages, and so on.
 ///
-/// The hashes are the same in every process, and after messages were stored and read again. A store may withhold arguments and change the
-/// spelling of numbers, so the hashes cover neither.
+/// The hashes are the same in every process, and after messages were stored and read again. They cover roles, texts, and the ids and names
+/// of calls. They do not cover arguments or structured data, because a store may withhold arguments and change the spelling of numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PrefixHashes(Vec<u64>);
 

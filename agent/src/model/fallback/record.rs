@@ -60,8 +60,8 @@ pub struct ModelAttempt {
 }
 
 impl ModelAttempt {
-    /// Returns the attempts before a reply, in their order. A reply contains its attempts as JSON in its field
-    /// [`fallback`](AssistantMessage::extra), also in a store.
+    /// Returns the attempts before a reply, in order. The reply has the attempts as JSON in the field `fallback` of
+    /// [`extra`](AssistantMessage::extra), and this field is stored with the reply.
     pub fn before(reply: &AssistantMessage) -> Vec<Self> {
         FallbackRecord::of(reply).map(|record| record.attempts).unwrap_or_default()
     }

@@ -52,7 +52,7 @@ struct OpenReply {
     admission: Admission,
     started: Duration,
     sent: MessageList,
-    /// Whether a rate limit ends this attempt: the model makes its own retries, or this is the second try.
+    /// Whether a rate limit does not lead to another try, because the model makes its own retries or because this is the second try.
     is_final: bool,
 }
 

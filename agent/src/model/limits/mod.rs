@@ -116,7 +116,7 @@ impl RateLimits {
     /// use std::sync::{Arc, Mutex};
     /// use std::time::Duration;
     ///
-    /// /// Whenever it should wait, the time is over.
+    /// /// A clock whose time jumps to the end of each wait.
     /// #[derive(Default)]
     /// struct Skips(Mutex<Duration>);
     ///

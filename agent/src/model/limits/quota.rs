@@ -1,5 +1,5 @@
-//! The amounts that a provider's responses report as left of its own limits. A report can delay requests that the limits of this program
-//! admit, but never admits more.
+//! The remaining amounts of a provider's own limits, as the provider's responses report them. A report can delay requests that the limits
+//! of this program admit. A report never admits requests that the limits of this program delay.
 
 #![cfg_attr(not(feature = "http"), allow(dead_code, reason = "only responses over HTTP report a quota"))]
 
@@ -60,7 +60,8 @@ struct QuotaReport {
     request: u64,
     at: Duration,
     quota: QuotaLeft,
-    /// The needs of requests that the report may not count: later requests, and requests whose responses had not begun when it arrived.
+    /// The sum of the needs of requests that the provider perhaps had not counted in the report. These are later requests, and requests
+    /// without a response when the report arrived.
     taken: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The queue of requests that wait for the limits, in the order in which the requests were made.
+//! The queue of requests that wait for the limits, in the order in which the requests are first polled.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

@@ -82,8 +82,8 @@ pub(super) fn estimate(
     TokenEstimate { tokens, error: share(tokens, error), is_anchored: true }
 }
 
-/// Estimates the tokens of a view like [`estimate`]. If the view has changed since the newest anchor (a reply with usage), the change in
-/// size corrects the anchor's count.
+/// Estimates the tokens of a request with the messages of this view, as [`estimate`] does. If the view has changed since the newest
+/// anchor, the change in size corrects the anchor's count.
 pub(super) fn estimate_view(
     view: &ConversationView,
     info: &ModelInfo,

@@ -18,7 +18,8 @@ impl TokenCounter for TokenEstimator {
     fn count_text(&self, text: &str) -> u64 {
         // Sums are in 1/1024 of a token. An ASCII character counts 256, and a character of encoded data counts 256 more.
         let data = (encoded_bytes(text.as_bytes()) as u64).saturating_mul(256);
-        // Every byte is first counted as ASCII. Then the count is corrected for the other characters, because most texts have few of them.
+        // Every byte is first counted as ASCII, and then the count is corrected for the other characters. This order is fast, because most
+        // texts have few other characters.
         let mut sum = (text.len() as u64).saturating_mul(256);
         let mut rest = after_ascii(text);
         while !rest.is_empty() {

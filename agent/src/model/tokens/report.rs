@@ -76,7 +76,8 @@ pub struct ContextPart {
     pub source: ContextSource,
     /// The estimated tokens of the source.
     pub tokens: u64,
-    /// The number of texts, definitions, results or files of the source.
+    /// The number of items of the source. Each part of a message, each tool definition, the system prompt and the schema for the answer
+    /// count as one item. The framing also counts as one item.
     pub items: usize,
 }
 
@@ -233,7 +234,7 @@ impl ContextReport {
     /// JSON. A Chinese, Japanese or Korean character counts 1.1 tokens.
     ///
     /// If replies of this model report their usage, only the messages after the newest of these replies are estimated, and the usage of
-    /// the earlier ones corrects the estimate. Tools and system prompt are assumed to be unchanged since the newest of these replies,
+    /// the earlier replies corrects the estimate. Tools and system prompt are assumed to be unchanged since the newest of these replies,
     /// except in runs with a [managed context](crate::AssistantBuilder::manage_context). Tools that the provider runs are not counted. The
     /// result depends only on the arguments.
     ///
@@ -312,7 +313,7 @@ impl ContextReport {
         let raw = sums.values().map(|(tokens, _)| *tokens).fold(0, u64::saturating_add);
         let scaled = scale(raw, factor);
         let all = scaled.saturating_add(scale(framing, factor));
-        // If the sources add up to more than the total, each source gets its share of the total.
+        // If the sources and the framing add up to more than `used`, each source gets its share of `used`.
         let (total, of) = if all > used { (used, raw.saturating_add(framing)) } else { (scaled, raw) };
         let mut left = used;
         let mut parts: Vec<ContextPart> = Vec::with_capacity(sums.len() + 1);

@@ -141,8 +141,8 @@ pub(super) struct BlockTarget {
     pub(super) is_2026: bool,
 }
 
-/// Writes a part as a block, or returns `None` if the part is not sent. Anthropic itself produces texts that are only whitespace, but does
-/// not accept them.
+/// Writes a part as a block, or returns `None` if the part is not sent. A text of only whitespace without provider data is not sent,
+/// because Anthropic does not accept such texts in requests, although its replies contain them.
 ///
 /// # Errors
 /// Fails when Anthropic does not accept the kind or the media type of the part.

@@ -64,10 +64,11 @@ const RULES: WireRules = WireRules {
     foreign_media: ForeignMedia::Inside,
 };
 
-/// The name of the compaction beta, and the smallest trigger that Anthropic accepts, in tokens.
+/// The name of the compaction beta.
 ///
 /// Source: Anthropic's page on [compaction](https://platform.claude.com/docs/en/build-with-claude/compaction).
 const COMPACTION_BETA: &str = "compact-2026-01-12";
+/// The smallest input, in tokens, at which Anthropic can be asked to compact. The source is the same page.
 const MIN_COMPACTION: u64 = 50_000;
 
 struct ThinkingSettings {
@@ -169,8 +170,9 @@ impl Encoder<'_> {
         own.find_map(|data| data.data.get("container")?.get("id"))
     }
 
-    /// Writes the sampling settings that Anthropic accepts. Anthropic rejects both settings with thinking, from model version 4.7 on, and
-    /// from API version `2026-10-21` on. Models 4.5 and 4.6 accept one setting, so `top_p` is left out.
+    /// Writes the sampling settings that Anthropic accepts. Anthropic rejects `temperature` and `top_p` in three cases: together with
+    /// thinking, for models from version 4.7 on, and for API versions from `2026-10-21` on. Models 4.5 and 4.6 accept only one of the two
+    /// settings, so `top_p` is left out if both are set.
     fn sampling(&self, settings: &ThinkingSettings, body: &mut BodyFields) {
         let thinks = settings.thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
         let values = [("temperature", self.request.temperature), ("top_p", self.request.top_p)];
@@ -331,13 +333,13 @@ impl Encoder<'_> {
         Ok(list.finish())
     }
 
-    /// Adds the turns from [`WireList::start`] on to the text that is reused from the last request. Returns `false` if the last reused
-    /// message must be written again.
+    /// Appends the turns that begin at [`WireList::start`]. The text of the earlier turns is reused from the last request. Returns `false`
+    /// if the last reused message must be written again.
     fn push_turns(&self, ids: &CallIds, list: &mut WireList<'_>) -> Result<bool, ModelError> {
         let messages = &self.request.messages;
-        // Anthropic requires that a request begins with a message of the user, so one is put before a reply at the beginning. A parsed
-        // request that begins with the assistant is written back unchanged. Source: the error `messages: first message must use the "user"
-        // role` (https://github.com/lobehub/lobehub/issues/1601).
+        // Anthropic requires that a request begins with a user message. If the conversation begins with a reply, a user message is put
+        // before the reply. A parsed request that begins with the assistant is written back unchanged. Source: the error
+        // `messages: first message must use the "user" role` (https://github.com/lobehub/lobehub/issues/1601).
         let needs_user = !is_assistant_first(messages, &self.model.provider);
         let write = |part: &Part| self.write(part, false, ids);
         let shaper = TurnShaper { rules: &RULES, model: self.model, ids, write: &write };

@@ -53,8 +53,8 @@ pub(super) fn tool(
     })
 }
 
-/// Returns the results of the web searches, web fetches and code that Anthropic ran. [`ManagedResult`] has no variant for its other tools,
-/// such as the one that edits files.
+/// Returns the results of the web searches, web fetches and code that Anthropic ran. [`ManagedResult`] has no variant for Anthropic's
+/// other tools, such as the tool that edits files.
 pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     ManagedCall::all(reply).iter().filter_map(result).collect()
 }

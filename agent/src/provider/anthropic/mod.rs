@@ -64,8 +64,8 @@ mod tests;
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
-/// `temperature` and `top_p` are left out, with a warning, where Anthropic refuses them: together with thinking, from version `2026-10-21`
-/// on, and with models from 4.7. With models 4.5 and 4.6, `top_p` is left out if both are set.
+/// `temperature` and `top_p` are left out, with a warning, where Anthropic refuses them: together with thinking, with API versions from
+/// `2026-10-21` on, and with models from version 4.7 on. With models 4.5 and 4.6, `top_p` is left out if both are set.
 ///
 /// A forced choice of tools turns thinking off, with a warning. Models that always think, and Sonnet from 5.5, refuse a forced choice: they
 /// choose by themselves, also with a warning.

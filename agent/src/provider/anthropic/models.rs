@@ -31,7 +31,8 @@ pub(super) fn has_structured_output(model: &str) -> bool {
 /// Returns the `type` of `thinking` with which a model thinks least, or `None` if the model always thinks.
 ///
 /// Source: Anthropic's pages on what is new in [Opus 5.5](https://platform.claude.com/docs/en/models/opus-5-5/whats-new-opus-5-5)
-/// and Sonnet 5.5, and `LiteLLM` 1.106.2: Fable, Mythos and Opus from 5.5 always think. Sonnet from 5.5 thinks at least between its calls.
+/// and Sonnet 5.5, and `LiteLLM` 1.106.2: Fable, Mythos and Opus from 5.5 always think. Sonnet from 5.5 thinks at least between tool
+/// calls.
 pub(super) fn without_thinking(model: &str) -> Option<&'static str> {
     let is_new = version(model).is_some_and(|version| version >= (5, 5));
     match () {

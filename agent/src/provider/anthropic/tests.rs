@@ -1,4 +1,4 @@
-//! Recordings with every feature of the protocol, read and written back.
+//! Tests that read and write replies and requests with the features of Anthropic's protocol.
 
 use serde_json::{Value, json};
 
@@ -377,7 +377,7 @@ fn both_versions_and_both_ways_to_send_a_key() {
     assert!(http.json()["messages"][1]["content"][0].get("citations").is_some());
     let document = ModelRequest::new([Message::assistant([Part::document(b"x", "application/pdf")])]);
     assert!(new.encode(&info, &document).is_err() && api().encode(&info, &document).is_ok());
-    // Models from 4.7 refuse sampling settings under either version.
+    // Claude models from 4.7 on refuse sampling settings in both versions of the protocol.
     assert!(api().encode(&info, &request).unwrap().json().get("temperature").is_none());
     let info = ModelInfo::new("test", "anthropic-messages", "claude-opus-4-6");
     let old = api().encode(&info, &request).unwrap();

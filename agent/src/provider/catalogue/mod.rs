@@ -111,8 +111,8 @@ impl Catalogue {
 
     /// Configures one model differently from its provider, for example its address, headers, key and facts. The name of `model` must
     /// contain the provider, as in `ollama/large`; the catalogue of `model` is ignored. A later configuration of a model replaces the
-    /// earlier one, except its facts if the later one has none. A header replaces the provider's header with the same name. Settings of
-    /// the builder that [`builder`](Self::builder) returns take precedence.
+    /// earlier one. If the later configuration has no facts, the earlier facts remain. A header replaces the provider's header with the
+    /// same name. Settings of the builder that [`builder`](Self::builder) returns take precedence.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -351,7 +351,7 @@ mod tests {
                 Catalogue::default().with_key(server.name, "k").builder(format!("{}/m", server.name));
             match builder.build() {
                 Ok(model) => assert_eq!(crate::model::Model::info(&model).provider, server.name),
-                // A server whose address differs by account cannot be built without the address.
+                // Azure has a different address for each account, so a model cannot be built without an address.
                 Err(error) => assert_eq!(
                     error.to_string(),
                     "`azure` needs an address: give a base URL to the builder, or set AZURE_OPENAI_BASE_URL"

@@ -46,8 +46,8 @@ pub(super) fn request(
     Ok(HttpRequest::with_body(path, body.into_body()).with_header("accept", "text/event-stream"))
 }
 
-/// Encodes the name of a model for the path of a URL, so that a name from a user cannot change the rest of the path. The name is empty for
-/// a request that was parsed from its body.
+/// Encodes the name of a model for the path of a URL, so that a name from a user cannot change the rest of the path. An empty name is
+/// accepted, because a parsed request has no name of a model.
 fn encode_path(name: &str) -> Result<String, ModelError> {
     if name.split('/').any(|part| matches!(part, "." | "..") || (part.is_empty() && !name.is_empty())) {
         let text = format!("{name:?} is not the name of a model: its parts are empty, `.` or `..`");
@@ -75,7 +75,8 @@ struct Encoder<'a> {
 /// Maps the call ids of the conversation to the ids that Gemini sent.
 struct GeminiIds<'a> {
     provider: &'a str,
-    /// The messages whose JSON text is reused from an earlier request. They are searched only for calls that later messages lack.
+    /// Messages whose JSON text is reused from an earlier request. Their calls are added at the first id that later messages do not
+    /// contain.
     before: &'a [Arc<Message>],
     ids: HashMap<&'a str, Option<&'a str>>,
     has_read_before: bool,
@@ -86,7 +87,8 @@ impl<'a> GeminiIds<'a> {
         Self { provider, before, ids: HashMap::new(), has_read_before: false }
     }
 
-    /// Adds the calls of a reply. Only ids that this library generated can repeat, and Gemini gave no id to those calls.
+    /// Adds the calls of a reply. An id replaces an equal id of another reply without harm: only ids that this library generated can be
+    /// equal, and all of them map to `None`.
     fn add(&mut self, reply: &'a AssistantMessage) {
         for part in &reply.content {
             let Content::ToolCall(call) = &part.content else { continue };
@@ -274,8 +276,8 @@ impl Encoder<'_> {
     /// caller then rewinds the list and calls this function again.
     fn push_turns(&self, is_cached: bool, list: &mut WireList<'_>) -> Result<bool, ModelError> {
         let (messages, provider) = (&self.request.messages, self.model.provider.as_str());
-        // Gemini refuses a conversation that begins with the model, unless it follows cached content. A parsed request is still written
-        // back unchanged. Source: an error for a history that begins with a call,
+        // Gemini refuses a conversation that begins with the model, except after cached content. A parsed request that begins with the
+        // model gets no opening, so that it is written back unchanged. Source: an error for a history that begins with a call,
         // https://github.com/google-gemini/gemini-cli/issues/11814.
         let needs_user = !is_cached && !is_assistant_first(messages, provider);
         let (from, unchanged) = (list.start(), CallIds::unchanged());

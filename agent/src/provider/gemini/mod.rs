@@ -44,7 +44,7 @@ mod tests;
 /// assert_eq!(http.path, "/v1beta/models/gemini-3-flash-preview:streamGenerateContent?alt=sse");
 /// assert_eq!(http.json()["generationConfig"]["thinkingConfig"]["thinkingLevel"], "LOW");
 ///
-/// // By the other version of the API, and with schemas for older models.
+/// // The protocol can also use version `v1` of the API and send schemas for older models.
 /// let older = Gemini::default().with_version("v1").with_open_api_schemas();
 /// assert!(older.encode(&model, &request)?.path.starts_with("/v1/models/"));
 /// assert_eq!(older.strict_dialect(), Dialect::GeminiLegacy);

@@ -117,7 +117,7 @@ struct Reader<'a> {
     messages: Vec<Message>,
 }
 
-/// Returns the fields of a content that a message lacks, so that the content can be written back unchanged.
+/// Returns the fields of a content for which a message has no equivalent. The encoder needs them to write the content back unchanged.
 fn other_fields(content: &Value, role: &str) -> JsonObject {
     let mut rest = content.as_object().cloned().unwrap_or_default();
     match rest.get("role") {
@@ -132,8 +132,9 @@ fn other_fields(content: &Value, role: &str) -> JsonObject {
     rest
 }
 
-/// Returns provider data about the content of a message. `rest` has the other fields of the content, or is `None` if the message joins the
-/// previous content. Results always record `joined`, because the encoder usually joins results.
+/// Returns provider data that records to which content a message belongs. `rest` is `None` if the content is that of the previous message.
+/// Otherwise `rest` has the [`other_fields`] of a new content. The data of a result always contains `joined`, because the encoder joins
+/// results by default.
 fn position_data(rest: Option<JsonObject>, is_result: bool) -> JsonObject {
     let mut data = JsonObject::new();
     if rest.is_none() || is_result {

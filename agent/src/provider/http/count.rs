@@ -14,7 +14,7 @@ use crate::model::{ModelError, ModelRequest, StepCx};
 use crate::provider::HttpRequest;
 use crate::tool::secrets::SecretArguments;
 
-/// Maximum length of a response, in bytes. It contains only a few numbers.
+/// Maximum length of a response, in bytes. A response contains only a few numbers.
 const MAX_ANSWER: usize = 64 * 1024;
 
 impl HttpModel {

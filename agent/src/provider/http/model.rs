@@ -146,7 +146,7 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets the protocol, for example with another version, instead of the provider's own.
+    /// Sets a protocol that replaces the provider's own, for example the same protocol with another version of the API.
     pub fn protocol(mut self, protocol: impl Protocol + 'static) -> Self {
         self.protocol = Some(Arc::new(protocol));
         self

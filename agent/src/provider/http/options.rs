@@ -66,8 +66,9 @@ pub struct HttpOptions {
     pub max_body: usize,
     /// Maximum length of one event of a stream, in bytes. Default: 16 MiB.
     pub max_event: usize,
-    /// Maximum length of a response that is one JSON document instead of a stream, in bytes. Default: 32 MiB. A shorter response or event
-    /// is also refused if its parsed values need more than 16 times the limit in memory.
+    /// Maximum length of a response that is one JSON document instead of a stream, in bytes. Default: 32 MiB. A shorter document is also
+    /// refused if its parsed values need more than 16 times `max_document` in memory. A shorter event is also refused if its parsed values
+    /// need more than 16 times `max_event`.
     pub max_document: usize,
     /// The `User-Agent` header.
     pub user_agent: String,

@@ -77,8 +77,9 @@ impl ApiKey {
         Self(KeySource::None)
     }
 
-    /// Creates a source that calls the function before each request, and before each retry of a request for a reply. The function must not
-    /// block. Its error, or its panic, becomes the error of the request, of kind [`Auth`](ModelErrorKind::Auth).
+    /// Creates a source that calls the function before each request and before each retry. The retries of a token count are an exception:
+    /// they reuse the key. The function must not block. Its error, or its panic, becomes the error of the request, of kind
+    /// [`Auth`](ModelErrorKind::Auth).
     pub fn callback<F, Fut>(callback: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,

@@ -19,7 +19,7 @@ pub(super) struct TrafficReporter {
 
 impl TrafficReporter {
     pub(super) fn new(listeners: Vec<OnTraffic>, address: &str, secrets: &[Secret]) -> Self {
-        // Listeners get the address without its path, for example `https://host:443`.
+        // `Traffic::server` is the address without its path, for example `https://host:443`.
         let path = address.match_indices('/').nth(2).map_or(address.len(), |(at, _)| at);
         Self {
             listeners,

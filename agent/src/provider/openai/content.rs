@@ -46,7 +46,7 @@ pub(super) fn mark_failed(content: &mut Value, text_kind: &str) {
     }
 }
 
-/// Creates a message, or returns `None` if the content is empty and `data` does not record it.
+/// Creates a message. Returns `None` if the content is empty, unless `data` records that the original message also had empty content.
 pub(super) fn message(role: &str, content: Value, data: Option<&Value>) -> Option<Value> {
     let rest = data.and_then(|data| data.get("message"));
     let keeps_content = rest.is_some_and(|rest| rest.get("content").is_some());

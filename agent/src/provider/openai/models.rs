@@ -9,8 +9,8 @@ pub(super) fn is_non_reasoning(model: &str) -> bool {
         || name.contains("-chat-latest")
 }
 
-/// Returns whether a model is known to reason by default. Unless reasoning is turned off, the model accepts no sampling settings. Its
-/// system prompt has the role `developer`.
+/// Returns whether a model is known to reason by default. Such a model accepts sampling settings only while reasoning is turned off, and
+/// its system prompt has the role `developer`.
 pub(super) fn is_reasoning_model(model: &str) -> bool {
     let name = base_name(model);
     (is_o_series(name) || name.starts_with("gpt-5") || name.starts_with("gpt-6")) && !is_non_reasoning(model)
@@ -81,8 +81,10 @@ pub(super) fn can_search_in_chat(model: &str) -> bool {
 /// models support `low` to `high`. These models support more or less:
 ///
 /// * gpt-5, but not gpt-5-codex: also `minimal`.
-/// * From 5.1: also `none`. 5.1-codex-max, and from 5.2: also `xhigh`. From 5.6: also `max`.
-/// * gpt-6-astra, and from 6.1: nothing below `low`.
+/// * gpt-5.1 and later: also `none`.
+/// * gpt-5.1-codex-max, and gpt-5.2 and later: also `xhigh`.
+/// * gpt-5.6 and later: also `max`.
+/// * gpt-6-astra, and gpt-6.1 and later: nothing below `low`.
 /// * gpt-5-pro: only `high`. Later Pro models: nothing below `medium`.
 ///
 /// The efforts of other models are unknown; `none` and `low` to `high` are assumed.

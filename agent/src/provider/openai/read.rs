@@ -6,7 +6,7 @@ use crate::message::{Part, ProviderData};
 use crate::model::ToolChoice;
 use crate::provider::parts::JsonObject;
 
-/// Takes the content out of a message's fields. Empty content stays in the fields, so that it is written back unchanged.
+/// Takes the content out of a message's fields. `null` and an empty list stay in the fields, so that they are written back unchanged.
 pub(super) fn take_content(fields: &mut JsonObject, key: &str) -> Option<Value> {
     let has_content = match fields.get(key) {
         Some(Value::Null) => false,

@@ -471,7 +471,7 @@ fn examples_of_tools_are_sent_without_secrets_and_without_wrong_ones() {
             let options = options
                 .example(json!({"city": "Rome", "days": 3}))
                 .example(json!({"city": "Bern", "key": "hunter2"}));
-            // Neither example is valid, so both are left out.
+            // The next two examples are not valid, so they are left out.
             options.example(json!({"town": "Oslo"})).example(json!({"city": "Kyiv", "days": "three"}))
         })
         .unwrap();

@@ -340,7 +340,7 @@ fn what_was_sent_is_not_written_again() {
         }
         let kept = list.slot().take().unwrap();
         assert!(kept.messages.len() >= list.len() - 4, "{}: {}", info.api, kept.messages.len());
-        // Each segment is more than twice as long as all segments after it together.
+        // Each segment is more than twice as long as the next segment.
         assert!(1 << kept.segments.len() <= bytes, "{}: {} segments", info.api, kept.segments.len());
         list.slot().put(kept);
         // A request to another provider does not use the kept text.

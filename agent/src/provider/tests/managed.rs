@@ -106,7 +106,7 @@ fn anthropic() {
     assert_eq!(*ran, code("ls", "a.png\n", "!", Some(1), vec![crate::message::Media::file_id("file_1")]));
     let ManagedResult::WebSearch { error, .. } = failed else { panic!("{failed:?}") };
     assert_eq!(error.as_deref(), Some("max_uses_exceeded"));
-    // The turn was paused, so this call has no result yet.
+    // The reply has no result for the call `s5`.
     assert_eq!(*open, code("1", "", "", None, Vec::new()));
 }
 

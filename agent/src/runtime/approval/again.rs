@@ -81,7 +81,7 @@ impl CheckedAgain {
 
 impl Performer {
     /// Decides whether a call still runs after a new check under the current rules. `call` has the arguments with which the call would
-    /// run. `asked` has the arguments that were checked.
+    /// run. `asked` has the arguments that the new check received. `prepared` and `valid` are the result of the new check.
     pub(in crate::runtime) fn checked_again(
         &self,
         ready: &ReadyCall,

@@ -357,8 +357,8 @@ fn restore_unchanged(edited: &mut Value, shown: &Value, sent: &Value) {
                 }
             }
         }
-        // Items have no names, so only items that are unchanged at their index are restored. Of items that look the same without their
-        // secrets, the person may have moved or removed one, so none of them is restored.
+        // Items have no names, so an item is restored only if it is unchanged at its index. If several items look the same without their
+        // secrets, none of them is restored, because the person may have moved them.
         (Value::Array(edited), Value::Array(all), Value::Array(sent)) if edited.len() == all.len() => {
             let is_alone = |item: &Value| all.iter().filter(|other| *other == item).count() == 1;
             for ((value, shown), sent) in edited.iter_mut().zip(all).zip(sent) {

@@ -227,9 +227,9 @@ pub(in crate::runtime) fn can_resume_in(conversation: &Conversation, of_run: &Co
 }
 
 /// Verifies the signatures of a stored run: one for each call that may still run, and one for the state of the run. Without a signer,
-/// fails if the run contains calls that may still run, sub-agents or serialized state.
+/// fails if the run contains sub-agents, serialized state, or calls that may still run.
 pub(in crate::runtime) fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> {
-    // Some older versions signed in another format. The error then names the version.
+    // Some older versions signed in another format. If such a version stored the run, the error names the version.
     verify_signatures(core, signer).map_err(|error| match (error, core.version_signed_differently()) {
         (ResumeError::NotSigned, _) => ResumeError::NotSigned,
         (_, Some(version)) => ResumeError::OldVersion { version },
@@ -262,7 +262,7 @@ fn verify_calls(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeE
         });
     }
     for (_, _, child) in core.waiting_children(&RunPath::default()) {
-        // A child needs a signer even if none of its calls may run, because its later steps act for the application.
+        // A child needs a signer even if it has no call that may still run, because the child makes new calls when it continues.
         verify_calls(child, Some(signer.ok_or(ResumeError::NotSigned)?))?;
     }
     Ok(())

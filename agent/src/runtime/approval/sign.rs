@@ -123,7 +123,7 @@ fn bound_state(state: &Value) -> String {
     canonical(&serde_json::json!({ "version": 2, "state": state }))
 }
 
-/// Returns the arguments in a form that does not depend on how a store spells the JSON. Text that is not JSON is returned unchanged.
+/// Returns the arguments in a form that does not depend on how a store spells the JSON. Text that is not JSON becomes a JSON string.
 pub(super) fn canonical_args(args: &ToolArguments) -> String {
     serde_json::to_value(args).map_or_else(|_| args.text().to_owned(), |value| canonical(&value))
 }

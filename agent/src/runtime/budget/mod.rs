@@ -80,7 +80,7 @@ const HOLD_MS: i64 = 30 * 60 * 1_000;
 /// # Ok(()) }
 /// ```
 ///
-/// By default, each run has the whole amount, and the budget needs no store. A budget with another period needs a store.
+/// By default, the amount applies to each run, and the budget needs no store. A budget for any other period needs a store.
 #[derive(Clone)]
 pub struct Budget {
     name: Arc<str>,
@@ -325,8 +325,8 @@ struct RequestPlan {
     least: u64,
 }
 
-/// The amounts that are reserved for a request. If the used amounts have not replaced them when this value is dropped, a tokio task
-/// replaces them as for a cancelled request. Without a tokio runtime, the amounts stay reserved.
+/// The amounts that are reserved for a request. If this value is dropped before it is settled, a tokio task settles it like a cancelled
+/// request. Without a tokio runtime, the amounts stay reserved.
 pub(super) struct HeldBudgets(Option<(BoundBudgets, RequestPlan)>);
 
 #[derive(Debug, thiserror::Error)]
@@ -366,8 +366,8 @@ impl BoundBudgets {
         };
         let least = MIN_REPLY.saturating_add(thinking).min(output);
         let id = super::new_id(&step.key.as_ref().map(ToString::to_string).unwrap_or_default());
-        // The budgets that this request may spend completely. For any other budget, the first try allows only 80 % of the limit, so that a
-        // refusal shows whether the budget is nearly spent.
+        // The budgets that this request may spend completely. For any other budget, the first try allows only 80 % of the limit. If the
+        // store refuses this try, its answer contains the spent amount, which shows whether the budget is nearly spent.
         let mut whole = self.announced.keys().clone();
         let mut plan = RequestPlan { id, model, input: estimate.upper_bound(), output, least };
         // The loop ends, because each refusal either raises a limit from 80 % to 100 %, or shortens the reply.

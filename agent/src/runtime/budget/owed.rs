@@ -1,11 +1,13 @@
-//! Replacements of reserved by used amounts that failed in the store. They are tried again before the next request.
+//! Settlements that failed in the store. A settlement replaces reserved amounts by used amounts. Failed settlements are tried again before
+//! the next request.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::runtime::records::StoreAccess;
 
-/// Maximum number of failed [`Settlement`]s that are kept. The amounts that are reserved for further ones expire, and then count as spent.
+/// Maximum number of failed [`Settlement`]s that are kept. If a further settlement fails, its reservation expires and then counts as
+/// spent.
 const MAX_OWED: usize = 1_000;
 
 /// The id of a reservation, and the key of each budget with the amount that was used.
@@ -30,8 +32,8 @@ impl OwedSettlements {
         }
     }
 
-    /// Tries each kept [`Settlement`] in order, until one fails with a transient error. A settlement that fails for good is dropped. A
-    /// second settlement of the same reservation has no effect.
+    /// Tries each kept [`Settlement`] in order, until one fails with a transient error. A settlement that fails with another error is
+    /// dropped. The store ignores a second settlement of the same reservation, so concurrent calls are harmless.
     pub(super) async fn catch_up(&self, store: &StoreAccess) {
         loop {
             let Some((id, amounts)) = self.list().front().cloned() else { return };

@@ -14,8 +14,8 @@ impl AssistantBuilder {
     }
 
     /// Sets the maximum depth of nested runs of [assistants as tools](super::Assistant::as_tool) below a run of this assistant: 3 by
-    /// default, at most 8. At the limit, models do not see assistants as tools, and a call of one fails with the code `depth_limit`. Only
-    /// the limit of the root run applies.
+    /// default, at most 8. At the limit, the tools that are assistants are hidden from models, and a call of such a tool fails with the
+    /// code `depth_limit`. Only the limit of the root run applies.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply};

@@ -48,7 +48,7 @@ impl AssistantBuilder {
     /// let output = assistant.prompt("My orders?").with_serialized_state(Customer { id: 7 }).await?;
     /// assert_eq!(output.text(), "the orders of 7");
     ///
-    /// // On an engine the value is in the request, where it has this name.
+    /// // On an engine, the request contains the value, under the registered name.
     /// let request = RunRequest::new("question-1", "My orders?")
     ///     .with_serialized_state("customer", &Customer { id: 8 })?;
     /// let outcome = Rehearsal::new(Service::new(&assistant)?, request).play().await?;

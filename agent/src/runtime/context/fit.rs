@@ -39,8 +39,8 @@ struct FitPass {
 
 impl Performer {
     /// Changes the view (the messages to send) until the next request probably fits into the context window, or until nothing more can be
-    /// replaced. `overflow` is the provider's error if it has refused the request as too long. The changes depend only on the
-    /// conversation, the configuration and the results of summaries, so a durable run makes the same changes on every replay.
+    /// replaced. `overflow` is the error of the provider, if the provider has refused the request as too long. The changes depend only on
+    /// the conversation, the configuration and the results of summaries, so a durable run makes the same changes on every replay.
     ///
     /// # Errors
     /// The inner error means that the conversation does not fit. The outer error means that the run reached a limit or was stopped, or that
@@ -326,7 +326,7 @@ impl Performer {
         self.size_counter().estimate_view(view, self.info(), || frame)
     }
 
-    /// Returns the number of tokens of a request outside of its messages: those of the system prompt, these tools and so on.
+    /// Returns the number of tokens of a request that are not in messages, for example the tokens of the system prompt and of `tools`.
     pub(in crate::runtime) fn frame(&self, tools: &[ToolDefinition]) -> u64 {
         self.size_counter().frame(&self.config.request, tools)
     }

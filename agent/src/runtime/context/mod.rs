@@ -44,7 +44,7 @@ pub(super) struct SummaryWriter {
 }
 
 impl ContextLimits {
-    /// Computes the limits for requests to `model`. The model for summaries is found by name in `named`.
+    /// Computes the limits for requests to `model`. If the rules name a model for summaries, `named` must contain that model.
     ///
     /// # Errors
     /// Fails if a window is unknown or too small, or if the rules name a model that does not exist.

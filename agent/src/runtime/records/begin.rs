@@ -343,8 +343,8 @@ impl RunRecords {
 }
 
 impl RunRecords {
-    /// Looks up a call of a process that died. Returns `None` if the call has no record, so it has not begun. If its secret arguments were
-    /// not stored (`is_withheld`), the call ends without running.
+    /// Looks up a call of a process that died. Returns `None` if the call has not begun and can still run. A call whose secret arguments
+    /// were not stored (`is_withheld`) ends without running.
     pub(super) async fn look_up(
         &self,
         config: &Config,

@@ -326,7 +326,7 @@ async fn begin(
 /// A record whose end is not stored yet. If this value is dropped, a tokio task stores the end of the call. A call that has not ended is
 /// recorded as interrupted.
 struct PendingRecord {
-    /// The store, or `None` once the store was asked to record the end.
+    /// The store, or `None` once the request to record the end has returned.
     store: Option<StoreAccess>,
     key: StepKey,
     end: Option<UnrecordedEnd>,

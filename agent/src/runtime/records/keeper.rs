@@ -244,7 +244,8 @@ impl StoreAccess {
             Ok(found) if found.iter().map(|(_, entry)| entry).eq(&entries) => {
                 Ok(found.last().map_or(expected, |(seq, _)| *seq))
             }
-            // The entries could not be loaded, so an earlier attempt may have caused the conflict. The load error is returned instead.
+            // An earlier attempt may have stored the entries and thereby caused the conflict. Without the load, this stays unknown, so the
+            // error of the load is returned.
             Err(unknown) if error.is_conflict() => Err(unknown),
             _ => Err(error),
         }

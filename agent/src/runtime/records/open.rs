@@ -339,7 +339,7 @@ impl StoredSession {
     }
 }
 
-/// Sets `control` in each result of the last turn, as recorded for the call: whether the run continues.
+/// Sets the `control` of each result of the last turn, which says whether the run continues, to the value in the record of the call.
 async fn add_recorded_controls(
     keeper: &StoreAccess,
     run: &Arc<str>,

@@ -9,7 +9,7 @@ use crate::step_key::StepKey;
 
 pub(in crate::runtime) struct SessionState {
     pub(super) id: Arc<str>,
-    /// The id of the writer in all entries that are added from now on. Each opening of the session creates a new id.
+    /// The writer id of all entries that this process adds. Each opening of the session creates a new id.
     pub(super) writer: String,
     /// The number of the last stored entry.
     pub(super) seq: u64,

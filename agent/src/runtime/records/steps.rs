@@ -277,9 +277,9 @@ impl RecordingSteps {
         }
     }
 
-    /// Accepts entries of an earlier prompt that were stored although the write failed, for example by a late response. The next write
-    /// stores the whole conversation again after these entries. Returns `false` if there are no such entries, or if another writer added
-    /// entries.
+    /// Accepts entries of an earlier prompt that are in the store although their write returned an error, for example a timeout. The next
+    /// write stores the whole conversation again after these entries. Returns `false` if there are no such entries, or if another writer
+    /// added entries.
     async fn adopt_entries(&mut self) -> Result<bool, StoreError> {
         let position = |session: &SessionState| (session.id.clone(), session.seq, session.writer.clone());
         let found = self.inner.assistant.state().session.as_deref().map(position);

@@ -1,7 +1,8 @@
 //! Captured content in the JSON form of the conventions: messages with `role` and `parts`, system instructions, and definitions of tools.
 //!
 //! Source: the JSON schemas in the repository <https://github.com/open-telemetry/semantic-conventions-genai>. A part for which the
-//! conventions have no type keeps the library's own type, which the schemas allow. Provider data is left out.
+//! conventions have no type keeps the library's own type, which the schemas allow. The provider data of parts is left
+//! out. An opaque part is recorded whole.
 
 use serde_json::{Map, Value, json};
 
@@ -26,8 +27,8 @@ pub(super) fn instructions(system: &str) -> Value {
     json!([text(system)])
 }
 
-/// Returns the type and the name of each tool of a request. Descriptions and schemas are left out, as the conventions advise, because they
-/// are long.
+/// Returns the type and the name of each tool of a request. Descriptions and schemas are long, so they are left out, as the conventions
+/// advise.
 pub(super) fn definitions(request: &ModelRequest) -> Value {
     let functions = request.tools.iter().map(|tool| json!({"type": "function", "name": tool.name()}));
     let managed = request.managed_tools.iter().map(|tool| {

@@ -261,7 +261,7 @@ fn record_attempt(attempt: &ModelAttempt) {
     );
 }
 
-/// Records the content of a request without secret arguments, if the application captures content.
+/// Records the content of a request, if the application captures content. Secret arguments are left out.
 pub(super) fn record_input(span: &Span, config: &Config, request: &ModelRequest) {
     let Some(capture) = &config.capture else { return };
     if span.is_disabled() || !is_request(span) {

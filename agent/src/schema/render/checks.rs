@@ -1,5 +1,5 @@
-//! Renders keywords that restrict a value as a whole, such as `not`. Excluded values become one `not`, if the dialect has this keyword.
-//! Further excluded values, and excluded or required keys, are described in words. All other restrictions are dropped.
+//! Renders keywords that restrict a value as a whole, such as `not`. If the dialect has `not`, the first list of excluded values becomes a
+//! `not`. Further lists of excluded values, and excluded or required keys, are described in words. All other restrictions are dropped.
 
 use super::written::{SchemaDraft, quote_list};
 use super::{ChangeKind, Renderer};

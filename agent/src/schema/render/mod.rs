@@ -151,8 +151,8 @@ impl<'g> Renderer<'g> {
         }
     }
 
-    /// Returns the schema of a node, or a reference to it. In a dialect without references, a node within itself becomes a plain `object`.
-    /// The description then lists the accepted values in one line.
+    /// Returns the schema of a node, or a reference to it. In a dialect without references, a node that occurs within itself becomes a
+    /// plain `object`, whose description is the signature of the node.
     fn node(&mut self, id: NodeId) -> Result<SchemaDraft> {
         let named_root = self.graph.names.get(&id).is_some_and(|name| name == "#");
         if self.can.references == ReferenceSupport::Full && (id == self.graph.root || named_root) {

@@ -16,7 +16,7 @@ pub(in crate::schema) struct RootVariant<'g> {
     pub(in crate::schema) id: NodeId,
     pub(in crate::schema) object: &'g ObjectSpec,
     pub(in crate::schema) tags: Vec<(&'g str, &'g str)>,
-    /// The externally tagged enum that `object` represents. A call must then have exactly one of the properties.
+    /// The externally tagged enum that `object` represents. If this field is set, a call must have exactly one of the properties.
     pub(in crate::schema) external: Option<&'g ExternalSpec>,
     checks: Vec<&'g NodeCheck>,
 }
@@ -328,7 +328,8 @@ fn annotations_of<'g>(variant: &RootVariant<'g>, prop: &'g Prop) -> &'g Map<Stri
     external.map_or(&prop.notes, |external| &external.notes)
 }
 
-/// Returns all values of a tag that every variant has. Returns `None` if a variant lacks the tag, or if its values are no `enum`.
+/// Returns all values of a property that is a tag in each of these variants. Returns `None` if the property is not a tag in one of the
+/// variants, or if the property of a variant is not an `enum`.
 fn tags_of<'g>(graph: &'g Graph, given: &[(&RootVariant<'g>, &'g Prop)]) -> Option<Vec<&'g str>> {
     if !given.iter().all(|(variant, prop)| variant.tags.iter().any(|(tag, _)| *tag == prop.name)) {
         return None;

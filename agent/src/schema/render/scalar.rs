@@ -78,7 +78,7 @@ impl Renderer<'_> {
     }
 
     pub(super) fn string(&mut self, spec: &StrSpec) -> SchemaDraft {
-        // The pattern has no `..`, so that a new field must be handled here.
+        // This statement lists all fields without `..`, so that a new field of `StrSpec` must be handled here.
         let StrSpec { min, max, pattern, format, format_rule: _, is_plain: _ } = spec;
         let mut out = SchemaDraft::typed("string");
         let ends = [("minLength", min.map(Value::from)), ("maxLength", max.map(Value::from))];

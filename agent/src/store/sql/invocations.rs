@@ -48,7 +48,7 @@ const PENDING: &str = select!(
     "where status = 'pending' and handle = '' and created_at < $1 order by created_at, turn, ord, id limit $2"
 );
 
-/// The fields of a record that have columns of their own, or are in the column `outcome`. The column `call` contains all other fields.
+/// The fields of a record that the column `call` does not contain. They are stored in the other columns.
 const COLUMNS: [&str; 6] = ["key", "created_at", "status", "attempt", "handle", "end"];
 
 fn call_text(record: &InvocationRecord) -> Result<String, StoreError> {

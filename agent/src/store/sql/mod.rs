@@ -24,9 +24,9 @@ use crate::tool::BoxFuture;
 
 /// A store in an SQLite file or a Postgres database (feature `store-sql`). Clones share one connection pool.
 ///
-/// The store is built on sqlx, which needs Rust 1.94. A build can contain only one crate that links SQLite. An application that uses
-/// another crate for SQLite, such as `rusqlite`, must use a version of that crate with the same `libsqlite3-sys`, or implement its own
-/// store.
+/// The store is built on sqlx, which needs Rust 1.94. A build can contain only one version of `libsqlite3-sys`, the crate that
+/// links SQLite. An application that also uses another crate for SQLite, such as `rusqlite`, must use a version of that crate that depends
+/// on the same version of `libsqlite3-sys`, or implement its own store.
 ///
 /// The tables (`agent_invocation`, `agent_session_entry`, `agent_steering`, `agent_steering_taken`, `agent_budget`, `agent_budget_hold`,
 /// `agent_schema`) are created and migrated when the store is opened. SQLite runs in WAL mode with full sync, so stored data survives a

@@ -10,7 +10,8 @@ pub(super) struct AgreementReport {
     pub(super) faulty: usize,
     /// The number of texts that the exact, the strict and the lenient policy accepted.
     pub(super) accepted: [usize; 3],
-    /// The number of values that fit the schema, but that the type refuses with serde alone, too, for example by a `TryFrom`.
+    /// The number of values that fit the schema, but that the type refuses, for example by a `TryFrom`. Serde refuses these values also
+    /// without the plan.
     pub(super) refused_by_type: usize,
     /// The number of verdicts that were not compared. One reason is a number beyond 2^53, on which validators of JSON Schema differ. The
     /// other is an enum with `#[serde(other)]`, which accepts strings that its schema does not list.

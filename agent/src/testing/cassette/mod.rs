@@ -219,9 +219,9 @@ impl Cassette {
         self
     }
 
-    /// Changes every text of a request before it is written or compared, for example dates, paths and host names that differ between runs.
-    /// Call this method before the first request. Applying the change twice must give the same result as applying it once. Replies are not
-    /// changed.
+    /// Applies `change` to every text of a request before the request is written or compared. `change` can replace, for example, dates,
+    /// paths and host names that differ between runs. Call this method before the first request. Applying the change twice must give the
+    /// same result as applying it once. Replies are not changed.
     ///
     /// ```
     /// use agent::ScriptedModel;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// The text that [`SecretArguments`] writes instead of a secret.
 pub(super) const WITHHELD: &str = "[secret]";
-/// The number of arguments that are generated for each definition of a tool, to find substitutes for secrets.
+/// The maximum number of sample calls that are generated for each definition of a tool, to find substitutes for secrets.
 const SAMPLES: usize = 24;
 /// The keys of messages and their parts whose texts stay unchanged, because a reply cannot be replayed without these texts.
 const STRUCTURE: [&str; 12] = [
@@ -53,8 +53,8 @@ impl SecretValues {
         self.add_texts(texts);
     }
 
-    /// Records the secrets of a reply, and returns the reply with substitutes. If possible, tools accept or refuse the substitutes like
-    /// the secrets.
+    /// Records the secrets of a reply, and returns the reply with substitutes for the secrets. If possible, a call with substitutes is
+    /// valid exactly if the call with the secrets is valid.
     pub(super) fn add_reply(&mut self, reply: &AssistantMessage) -> AssistantMessage {
         let texts = self.arguments.texts([&Arc::new(Message::Assistant(reply.clone()))]);
         self.add_texts(texts);
@@ -219,7 +219,7 @@ impl SecretValues {
             }
             out
         };
-        // First, each secret gets a substitute that fits next to the sent values of the other secrets.
+        // First, a substitute is found for each secret alone, while the other secrets keep their sent values.
         let mut made = shown_value.clone();
         for path in &paths {
             if let Some(value) = values.iter().find(|value| fits(&with(&sent_value, path, value))) {

@@ -96,7 +96,7 @@ impl SchemaModel {
         self
     }
 
-    /// Sets the maximum number of calls per tool at the limits of the tool's schema; 12 by default.
+    /// Sets the maximum number of calls per tool at the limits of the tool's schema or just beyond them; 12 by default.
     pub fn with_boundaries(mut self, calls: usize) -> Self {
         self.counts.boundary = calls;
         self

@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// # Derived sets
 ///
 /// Each of these methods returns a new set. All except [`subset`](Self::subset) keep the order of the tools. The arguments of a call are
-/// checked by the schema of the new set, which is the schema that a model sees.
+/// checked by the schema that the tool has in the new set. A model sees this schema.
 ///
 /// A mistake in the use of these methods, such as a name that no tool has or an argument that cannot be hidden, becomes an error of the
 /// [`Registry`] that is built from the set. The registry reports all mistakes together.
@@ -106,7 +106,7 @@ impl ToolSet {
     }
 
     /// Changes each tool that has one of these names. `change` gets a set that contains only this tool, and returns the tools that replace
-    /// the tool. Building a registry from the set fails if no tool has one of the names.
+    /// the tool. If one of the names is not the name of a tool, building a registry from the set fails.
     pub fn change<N: AsRef<str>>(
         self,
         names: impl IntoIterator<Item = N>,

@@ -102,7 +102,7 @@ impl Registry {
     /// # #[agent::tool(defer)] fn convert_currency(amount: f64, to: String) {}
     /// use agent::{Registry, tools};
     ///
-    /// // `convert_currency` is deferred, and nobody has searched for it.
+    /// // `convert_currency` is deferred, and no search has found it.
     /// let registry = Registry::new(tools![read_file, convert_currency].with_tool_search())?;
     /// assert_eq!(registry.shown(&[]).iter().map(|tool| tool.name()).collect::<Vec<_>>(), ["read_file", "search_tools"]);
     /// assert_eq!(registry.definitions().len(), 3);

@@ -312,7 +312,8 @@ impl WireFormat for AgUiFormat {
     ) {
         self.close_all(w);
         let in_browser = waiting.iter().filter(|one| matches!(one.wants, Wants::Browser)).count();
-        // Unless the outcome is `interrupt`, a client runs every call without a result. All these calls must then be for the browser.
+        // If the outcome is not `interrupt`, a client runs every call that has no result. So another outcome is sent only if all calls
+        // that have no result are for the browser.
         if in_browser == waiting.len() && in_browser == unanswered {
             let ids: Vec<String> = waiting.iter().map(|one| self.call_id(&one.call)).collect();
             let outcome = self.is_current.then(|| json!({"type": "success", "pendingToolCallIds": ids}));

@@ -171,7 +171,7 @@ impl WireFormat for AiSdkFormat {
     }
 
     fn approval(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, request_id: &str, is_automatic: bool) {
-        // Version 6 has no chunk that answers a request, so an automatic one would stay open.
+        // Version 6 has no chunk that answers a request, so an automatic request would stay open.
         if is_automatic && self.is_old() {
             return;
         }

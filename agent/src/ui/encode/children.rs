@@ -230,8 +230,8 @@ impl UiEncoder {
         }
     }
 
-    /// Writes that the suspended runs of sub-agents continue. A run that this response did not report as suspended only takes a chunk
-    /// number, so that later chunks have the same numbers in all responses.
+    /// Writes that the suspended runs of sub-agents continue. For a run that this response did not report as suspended, skips one chunk
+    /// number instead of writing a chunk. Later chunks thus have the same numbers in all responses.
     pub(super) fn resume_children(&mut self, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         for child in &mut self.children {
             if std::mem::take(&mut child.is_suspended) {

@@ -68,7 +68,7 @@ impl UiEncoder {
         format.call_end(w, call, &input, &end);
     }
 
-    /// Ends the open calls. Calls of the provider's tools may end in a later reply, so they end only with `all`.
+    /// Ends the open calls. Ends calls of the provider's tools only if `all` is `true`, because their output may be in a later reply.
     pub(super) fn end_open_calls(&mut self, all: bool, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         for at in self.calls.held_calls() {
             self.release_end(at, None, w, format);
@@ -195,7 +195,8 @@ impl UiEncoder {
                 format.questions(w, call, &questions);
             }
         }
-        // A started call that waits only for other calls is sent as approved, because it would block the chat of the AI SDK.
+        // The chat of the AI SDK sends no answers while a call has neither a result nor a decision. So started calls that wait only for
+        // other calls are sent as approved.
         let asks_page = |one: &WaitingCall| matches!(one.wants, Wants::Approval { .. } | Wants::Question(_));
         if self.waiting.iter().any(asks_page) {
             let tells_held = self.is_ai_sdk();

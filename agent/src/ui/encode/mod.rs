@@ -83,8 +83,8 @@ pub struct UiEncoder {
     error_code: Option<String>,
 }
 
-/// The first chunk number of sub-agents' events. It is high, because the latest event of the main run has a different number of chunks in
-/// each response.
+/// The number of the first chunk of sub-agents' events after an event of the main run. The main run's event may have a different number of
+/// chunks in each response. The high start gives the chunks of sub-agents the same numbers in all responses.
 const CHILD_CHUNKS: u32 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

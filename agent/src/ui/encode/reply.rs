@@ -158,7 +158,7 @@ impl UiEncoder {
         w: &mut ChunkWriter<'_>,
         format: &mut dyn WireFormat,
     ) {
-        // A call has no id only if the loop is driven without a `ModelStream`. The call is then not announced while it streams.
+        // The id is empty only if the loop is driven without a `ModelStream`. Such a call is not announced until it starts.
         if id.is_empty() || self.call_parts.contains_key(&index) {
             return;
         }

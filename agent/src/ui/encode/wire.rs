@@ -88,8 +88,7 @@ pub(super) trait WireFormat: Send + Sync {
     fn call_delta(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, delta: &str);
     /// Writes that the arguments of a call are complete. `input` contains the arguments that the front end may see.
     fn call_complete(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value);
-    /// Writes the input of a call when the run accepts the call, when a person has to decide on it, or when a person changed the
-    /// arguments.
+    /// Writes the input of a call when the call starts, when a person has to decide on the call, or when a person changed the arguments.
     fn input(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value);
     fn coercions(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, coercions: &Value);
     fn progress(

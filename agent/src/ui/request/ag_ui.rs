@@ -59,7 +59,8 @@ fn context(list: &[Value]) -> Result<Option<UserMessage>, UiRequestError> {
     Ok((!text.is_empty()).then(|| UserMessage::from(text)))
 }
 
-/// Reads the prompt from the last message. If this is a result, reads all results after the last message of the assistant as answers.
+/// Reads the prompt from the last message. If the last message is a result, reads all results after the last message of the assistant as
+/// answers.
 fn last_messages(messages: &[Value], request: &mut UiRequest) -> Result<(), UiRequestError> {
     let role = |message: &Value| message.get("role").and_then(Value::as_str).unwrap_or_default().to_owned();
     let last = messages.last().ok_or(UiRequestError::Empty)?;

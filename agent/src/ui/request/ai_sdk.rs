@@ -30,7 +30,7 @@ pub(super) fn decode(mut body: Map<String, Value>) -> Result<UiRequest, UiReques
     match message.get("role").and_then(Value::as_str) {
         Some("user") => request.prompt = Some(prompt(list(parts, &parts_field)?, &field)?),
         Some("assistant") => {
-            // The message contains the whole run, so only the number of answers is limited.
+            // The message contains the whole run and may have many parts, so only the number of answers is limited.
             let parts = optional(parts, &parts_field, "a list", Value::as_array)?;
             let parts = parts.map_or(&[][..], Vec::as_slice);
             request.answers = answers(parts, edits, inputs, &field)?;
@@ -134,7 +134,7 @@ fn answers(
     Ok(answers)
 }
 
-/// Returns the inputs to questions in the request. All questions of a call share one approval request, so a denial declines all of them.
+/// Returns the request's inputs to questions. All questions of a call share one approval request, so a denial declines all of them.
 fn question_inputs(
     answers: &[UiAnswer],
     inputs: Option<&Map<String, Value>>,

@@ -57,7 +57,7 @@ pub struct UiRequest {
     pub thread: String,
     /// The message of the user, if the request begins a run.
     pub prompt: Option<UserMessage>,
-    /// Information from the front end for the model, which precedes the prompt.
+    /// Information from the front end for the model. The information precedes the prompt.
     pub context: Option<UserMessage>,
     pub(super) answers: Vec<UiAnswer>,
     pub(super) tools: Vec<BrowserTool>,

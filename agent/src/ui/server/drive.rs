@@ -19,7 +19,7 @@ use crate::runtime::{ResumeError, Run, RunError, SuspendedRun};
 
 /// Maximum number of pieces of a response that are queued for a reader.
 pub(super) const QUEUE: usize = 256;
-/// Limits of the wait for a slow reader: first yields to other tasks, and then pauses.
+/// Limits of the wait for a slow reader. The wait is a number of yields to other tasks, and then a number of pauses.
 const YIELDS: usize = 64;
 const PAUSES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(2);
@@ -259,7 +259,7 @@ fn code_of(error: &RunError) -> &'static str {
     }
 }
 
-/// Converts the error of a run that does not begin. The details of the cause are only in the log.
+/// Converts the error of a run that does not begin. The log contains the code of the error, or the text of a failed resumption.
 fn rejected(error: &RunError) -> UiRequestError {
     match error {
         RunError::Resume(ResumeError::InputRefused { request_id, error }) => {

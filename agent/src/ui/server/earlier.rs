@@ -25,7 +25,7 @@ pub(super) fn with_turns(messages: &[Arc<Message>]) -> Vec<EarlierMessage> {
                 (replies, None)
             }
             Message::ToolResult(_) => (replies, None),
-            // Every message of the user except the prompt was queued, so its id is the id of the queued message.
+            // After the prompt, a message of the user has an id only if the message came through a queue.
             Message::User(user) => (replies + 1, user.id.clone().filter(|_| at > 0)),
             _ => (replies + 1, None),
         };

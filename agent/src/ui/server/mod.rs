@@ -40,9 +40,9 @@ type OpenThread = Arc<
 
 /// A server for front ends. It runs an assistant for each thread, keeps the events of active runs, and lets several readers follow a run.
 ///
-/// The server opens no port: the application passes the bodies of requests to the server, and sends the server's responses. The application
-/// authenticates the caller, checks that the content type is JSON (a form of another site can only send other types), and calls
-/// [`scoped`](Self::scoped).
+/// The server opens no port: the application passes the bodies of requests to the server, and sends the server's responses. The
+/// application authenticates the caller, checks that the content type is JSON (an HTML form on another site cannot send this type), and
+/// calls [`scoped`](Self::scoped).
 ///
 /// ```
 /// use agent::ui::{UiProtocol, UiServer};

@@ -156,7 +156,8 @@ impl UiServer {
     }
 
     /// Sets the maximum size, in bytes, of the events that a thread keeps for readers that reconnect. Default: 4 MiB. Beyond this size,
-    /// only the messages of the oldest events are kept. Events of active calls count, but are always kept.
+    /// only the messages of the oldest events are kept. Events of active calls count, but are kept, except old progress and old events of
+    /// sub-agents.
     pub fn max_log(self, bytes: usize) -> Self {
         self.set(|shared| shared.limits.log = bytes)
     }

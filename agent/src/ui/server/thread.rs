@@ -181,8 +181,8 @@ impl UiThread {
         (!state.is_busy && state.connected.is_empty()).then_some(state.last_used)
     }
 
-    /// Returns whether an unfinished run of another process called tools that its front end declared. The front end must declare the tools
-    /// again before the run can continue.
+    /// Returns whether an unfinished run of another process called tools that only the front end declared. The front end must declare
+    /// these tools again before the run can continue.
     pub(super) fn needs_client_tools(&self) -> bool {
         let Some((_, messages)) = self.assistant.unfinished_messages() else { return false };
         let was_unknown = |call_id: &str| {
@@ -308,7 +308,7 @@ impl UiThread {
         let readers = std::mem::take(&mut state.readers);
         let (attaching, live): (Vec<_>, Vec<_>) =
             readers.into_iter().partition(|reader| reader.encoder.is_none());
-        // A reader without an encoder is disconnected later, when its encoder has read the earlier events.
+        // The encoders of these readers are still reading earlier events. `catch_up` ends their responses afterwards.
         state.ended.extend(attaching);
         drop(state);
         for reader in live {
@@ -424,7 +424,7 @@ impl Reservation {
         &self.thread
     }
 
-    /// Leaves the thread reserved. The task that drives the run will release it.
+    /// Leaves the thread reserved. The task that drives the run releases the thread.
     pub(super) fn keep(mut self) {
         self.is_kept = true;
     }

@@ -150,8 +150,8 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Returns the only unknown key, if it probably means the only missing parameter. Its value must fit the parameter, and its name must
-    /// not resemble another absent parameter. Sets `is_mendable` of the issue about the key.
+    /// Returns the only unknown key, if the key probably means the only missing parameter. The value of the key must fit the parameter,
+    /// and the key must not resemble the name of another absent parameter. Sets `is_mendable` of the issue about the key.
     fn perhaps_meant(
         &mut self,
         rules: &ObjectRules<'w>,
@@ -168,7 +168,7 @@ impl<'w> Walk<'w, '_> {
         let KeyUse { first: GivenEntry { doc, .. }, again: None } = keys.other(rules, key)? else {
             return None;
         };
-        // A parameter that accepts any value says nothing about the key.
+        // If the parameter accepts any value, a fitting value does not show that the key means the parameter.
         let takes_anything = matches!(self.graph.kind(prop.node), NodeKind::Any);
         if takes_anything
             || says_nothing(self.graph, prop.node, doc)
@@ -271,7 +271,7 @@ fn is_nothing(graph: &Graph, id: Option<NodeId>, doc: &Doc<'_>) -> bool {
             !matches!(entries.as_slice(), [(key, _)] if is_word(key))
                 && entries.iter().all(|(key, item)| item.is_null() || is_nothing(graph, below(key), item))
         }
-        // A null in a list may be an item, so the list is not empty.
+        // A null in a list may be a real item, so a list with a null is not a filler.
         Shape::Array(items) => {
             let item = id.and_then(|id| graph.item(id));
             items.iter().all(|doc| is_nothing(graph, item, doc))

@@ -96,7 +96,8 @@ fn takes_and_sends_json(headers: &HeaderMap) -> bool {
         && accepts("text/event-stream")
 }
 
-/// A guard that cancels the call when it is dropped. It is dropped with the request or its response when the client disconnects.
+/// A guard whose drop cancels the call. The guard is part of the request's future, and later of a streamed response body. Both are
+/// dropped when the client disconnects.
 struct GoneClient(CancelToken);
 
 impl Drop for GoneClient {

@@ -37,7 +37,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// The error of a request body that cannot be read.
+/// The error of a response body.
 pub(super) type RequestError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A server as a `tower_service::Service`. Cloning is cheap. The service never fails: every request has a response.
@@ -274,8 +274,8 @@ fn forbidden(text: &str) -> ServerResponse {
     rpc_error(StatusCode::FORBIDDEN, None, ErrorCode::Forbidden, text, None)
 }
 
-/// Returns an error if the body names the same old protocol version as the header. A body must not name a version before 2026-07-28, but
-/// `rmcp` would accept the request.
+/// Returns an error if the header and the body name the same version before 2026-07-28. A body must not name such a version, but `rmcp`
+/// would accept the request.
 fn old_version(envelope: &Envelope<'_>, head: &Parts) -> Option<ServerResponse> {
     let in_header = head.headers.get("mcp-protocol-version")?.to_str().ok()?;
     if *in_header >= *ProtocolVersion::V_2026_07_28.as_str() {

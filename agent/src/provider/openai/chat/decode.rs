@@ -24,8 +24,8 @@ pub(super) const THINKING_FIELDS: [&str; 4] =
 const STATE_FIELDS: [&str; 5] =
     ["reasoning_details", "extra_content", "thought_signature", "annotations", "audio"];
 
-/// Decodes one response of Chat Completions. The chunks follow OpenAI's reference, and recorded traffic where compatible servers differ
-/// from it.
+/// Decodes one response of Chat Completions. The decoder follows OpenAI's reference. Where compatible servers differ from the reference,
+/// the decoder follows recorded traffic of these servers.
 pub(super) struct ChatDecoder {
     provider: String,
     is_started: bool,
@@ -60,7 +60,8 @@ struct OpenCall {
 }
 
 impl ChatDecoder {
-    /// Decodes a [`ChatChunk`], the most frequent event. Returns `false`, and changes nothing, for every other event.
+    /// Decodes the most frequent event: a [`ChatChunk`] that neither starts a reply nor starts a call. Returns `false`, and changes
+    /// nothing, for every other event.
     fn frequent_event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> bool {
         let Some(chunk) = frequent::read::<ChatChunk<'_>>(event) else { return false };
         let begins = !self.is_started && (has_text(chunk.id.as_ref()) || has_text(chunk.model.as_ref()));
@@ -444,8 +445,8 @@ impl Decoder for ChatDecoder {
             return Ok(());
         }
         let chunk = match failure::parse_event(event) {
-            // Malformed events are ignored after the finish reason, when only usage may follow. Keep-alive events, which have other names,
-            // may also be malformed.
+            // After the finish reason, malformed events are ignored, because only usage may follow. Malformed events with other names than
+            // `message` and `error` are always ignored, because they are keep-alive events.
             Err(_) if self.finish.is_some() || !matches!(event.event, "message" | "error") => return Ok(()),
             chunk => chunk?,
         };

@@ -216,7 +216,8 @@ impl Encoder<'_> {
     fn messages(&self) -> Result<Vec<TextSegment>, ModelError> {
         let (messages, model) = (&self.request.messages, self.model);
         let stable = match self.compat.echo_thinking {
-            // A new user message removes the thinking of earlier messages, so only the text before the last user message is stable.
+            // The next user message removes thinking from the replies after the last user message. So only the messages before the
+            // last user message have the same text in later requests.
             EchoThinking::WithinTurn => last_user(messages).unwrap_or_default(),
             EchoThinking::Always | EchoThinking::Never => messages.len(),
         };
@@ -367,7 +368,7 @@ impl Encoder<'_> {
             let rest = part.provider_data_of(provider);
             match &part.content {
                 Content::Text(_) => spoken.push(part.clone()),
-                // A refusal that was received in a content list is sent back in the list.
+                // A refusal from the content list of a recorded request has provider data, and is written into the list again.
                 Content::Refusal(_) if rest.is_some() => spoken.push(part.clone()),
                 Content::Refusal(text) => refusal.push_str(text),
                 Content::ToolCall(call) => {

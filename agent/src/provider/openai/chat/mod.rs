@@ -103,7 +103,7 @@ pub struct Compat {
 pub(in crate::provider) enum EchoThinking {
     #[default]
     Always,
-    /// The messages after the user's last message.
+    /// Sends thinking back only in the replies after the user's last message.
     WithinTurn,
     Never,
 }

@@ -19,7 +19,7 @@ pub(super) struct ResponsesDecoder {
     items: Vec<OpenItem>,
     parts: usize,
     is_refused: bool,
-    /// Unfinished refusals, by index into `items` and `content_index`.
+    /// The refusals of unfinished items. The key is the position of the item in `items`, and the refusal's `content_index`.
     refusals: Vec<((usize, u64), String)>,
     is_started: bool,
     end: Option<ResponseEnd>,
@@ -96,8 +96,9 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Returns the position of the item to which an event belongs. `output_index` decides, because ids may differ between events. Without
-    /// an index, it is the item with the id, or else the last unfinished item.
+    /// Returns the position of the item to which an event belongs. The event's `output_index` decides, because ids may differ between
+    /// events. An event without an index belongs to the item with its id, or else to the last unfinished item that was announced with its
+    /// kind. An event without index and id belongs to the last unfinished item.
     fn find_item(&self, event: &Value, id: Option<&str>, kind: &str) -> Option<usize> {
         if let Some(index) = event.get("output_index").and_then(Value::as_u64) {
             return self.items.iter().rposition(|item| item.output_index == Some(index));
@@ -221,7 +222,7 @@ impl ResponsesDecoder {
         self.emit_delta(at, number, delta, out);
     }
 
-    /// Emits the end of a completed text that the deltas left out: the whole text if there were no deltas.
+    /// Emits the rest of a completed text, after the deltas. Without deltas, the rest is the whole text.
     fn complete_text(
         &mut self,
         event: &Value,
@@ -323,7 +324,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Completes items from `output`, the completed response. Adds items and state that only this response has.
+    /// Completes items from `output`, the item list of the completed response. Adds items and state that only this list contains.
     fn reconcile(&mut self, output: &[Value], out: &mut Vec<ModelEvent>) {
         // An item without a known id or index is found by its position, if no item is missing.
         let is_whole = self.items.len() == output.len();

@@ -230,8 +230,8 @@ impl Encoder<'_> {
     }
 }
 
-/// Writes a frequent turn directly as text, which is faster than building JSON values: an input or a result with one text, or a reply with
-/// calls and at most one text. Returns `false`, and writes nothing, for any other turn.
+/// Writes a frequent turn directly as text, which is faster than building JSON values. Frequent turns are inputs and results with one
+/// text, and replies with calls and at most one text. Returns `false`, and writes nothing, for any other turn.
 fn push_plain(turn: &WireTurn<'_>, provider: &str, list: &mut WireList<'_>) -> bool {
     match &turn.content {
         TurnContent::Input { role, parts } => {

@@ -133,8 +133,8 @@ fn message(provider: &str, item: &Value, source: JsonSource) -> Option<Vec<Part>
     Some(parts)
 }
 
-/// Returns the content of a message's part, and the part's remaining fields. Some servers reply with parts without a text, or of the type
-/// `text`.
+/// Returns the content of a message's part, and the part's remaining fields. In replies, an `output_text` part may lack its text, and the
+/// type may be `text`, because some servers send such parts.
 fn read_content(value: &Value, is_reply: bool) -> Option<(Content, JsonObject)> {
     let mut rest = value.as_object()?.clone();
     let kind = take_text(&mut rest, "type")?;
@@ -160,7 +160,7 @@ fn has_content(part: &Value) -> bool {
     !part.is_null() && !is_no_refusal
 }
 
-/// Returns for each part with content its list and its index.
+/// Returns the list and the index of each part that has content.
 pub(super) fn part_positions(item: &Value) -> Vec<(PartList, u64)> {
     let is_reasoning = text(item, "type") == Some("reasoning");
     let of = |list: PartList, key: &str| -> Vec<(PartList, u64)> {
@@ -201,9 +201,11 @@ fn provider_tool(item: &Value) -> Option<Content> {
 
 /// Writes the parts of an assistant message as items.
 ///
-/// Reasoning is sent only with the item that followed it, because the API refuses reasoning alone. With `stored`, reasoning without
-/// encrypted content is sent, because the provider may have stored it. Unless `is_own`, another model wrote the message, and calls are
-/// sent without item ids, because the API requires the removed reasoning for such an id.
+/// Encrypted reasoning is written only with the item that followed it, because the API refuses encrypted reasoning alone. Reasoning that
+/// is not encrypted is written if its text is visible, or if `stored` is set, because the provider may have stored it.
+///
+/// `is_own` is `false` if another model wrote the message. Its calls are then written without item ids: for a call with an id, the API
+/// requires the reasoning before the call, and reasoning of other models is not sent.
 pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) -> Vec<Value> {
     let mut items: Vec<Value> = Vec::new();
     // Whether the last item is a message of plain text. If so, the next plain text is appended to it.

@@ -39,7 +39,7 @@ mod tests;
 /// let kept = OpenAiResponses::default().with_store().with_summary("auto").encode(&model, &request)?;
 /// assert_eq!((&kept.json()["store"], &kept.json()["reasoning"]["summary"]), (&true.into(), &"auto".into()));
 ///
-/// // For another server that speaks it.
+/// // For a server that supports neither encrypted reasoning nor strict schemas.
 /// let plain = OpenAiResponses::default().without_encrypted_reasoning().without_strict();
 /// assert_eq!(plain.encode(&model, &request)?.json().get("include"), None);
 /// assert_eq!(plain.strict_dialect(), Dialect::Plain);
@@ -55,8 +55,8 @@ mod tests;
 pub struct OpenAiResponses {
     /// Whether the provider stores the reply.
     pub store: bool,
-    /// Whether to request encrypted reasoning from reasoning models. Has no effect if `store` is set. With neither, reasoning is sent back
-    /// only if the provider shows its text.
+    /// Whether to request encrypted reasoning from reasoning models. Has no effect if `store` is set. If neither this field nor `store` is
+    /// set, reasoning is sent back only if the provider shows its text.
     pub encrypted_reasoning: bool,
     /// The kind of reasoning summary that is requested, such as `auto`. OpenAI refuses requests for summaries from organizations that are
     /// not verified, so the default is `None`.
