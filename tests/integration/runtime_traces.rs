@@ -197,14 +197,3 @@ async fn a_call_without_its_state_has_a_span() {
     assert_eq!((spans.len(), spans[0].name), (1, "execute_tool"));
     assert_eq!(spans[0].fields["error.type"], "tool_error");
 }
-
-#[tokio::test]
-async fn names_that_may_be_secrets_are_not_logged() {
-    let traces = call(tools![log_in], "log_in", r#"{"user": "ann", "pin": "1", "hunter2": 1}"#).await;
-    let events = traces.events.lock().unwrap();
-    assert!(
-        events.iter().any(|(_, fields)| fields.get("keys").is_some_and(|keys| keys == "*")),
-        "{events:?}"
-    );
-    assert!(!format!("{events:?}").contains("hunter2"), "{events:?}");
-}

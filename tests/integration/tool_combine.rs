@@ -460,7 +460,7 @@ fn tools_that_are_found_equally_well_keep_their_order() {
     let registry = registry(tools.into_iter().collect());
     for _ in 0..100 {
         let found = registry.search("zeta epsilon delta gamma beta alpha", 5);
-        assert_eq!(found.iter().map(|tool| tool.name()).collect::<Vec<_>>(), ["alpha", "delta"]);
+        assert_eq!(found.iter().map(agent::ToolDefinition::name).collect::<Vec<_>>(), ["alpha", "delta"]);
     }
 }
 

@@ -115,6 +115,7 @@ fn a_deferred_call_keeps_its_coercions() {
 
 #[test]
 fn continuations_count_for_each_answer_and_apart_from_pauses() {
+    use StopReason::{MaxTokens, Pause, Stop};
     use std::sync::Arc;
 
     use super::{AgentLoop, End, LoopConfig, ModelReply, Queue, Step};
@@ -143,7 +144,6 @@ fn continuations_count_for_each_answer_and_apart_from_pauses() {
         let others = run.conversation().iter().map(Message::role).filter(|role| *role != "assistant");
         (end, others.map(str::to_owned).collect())
     };
-    use StopReason::{MaxTokens, Pause, Stop};
     // A pause uses no continuation up, and the answer to the follow-up has its own.
     let (end, others) = play(1, &[Pause, MaxTokens, MaxTokens, MaxTokens, Stop]);
     assert_eq!(

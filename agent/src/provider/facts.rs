@@ -141,10 +141,12 @@ impl Prices {
         let long = self.long.filter(|long| usage.input > long.above);
         let (more, more_out) = long.map_or((1.0, 1.0), |long| (long.input_factor, long.output_factor));
         let plain = usage.input.saturating_sub(usage.cache_read).saturating_sub(usage.cache_write);
-        let mut cost = crate::message::Cost::default();
-        cost.input = price(plain, self.input * more);
-        cost.output = price(usage.output, self.output * more_out);
-        cost.cache_read = price(usage.cache_read, self.cache_read * more);
+        let mut cost = crate::message::Cost {
+            input: price(plain, self.input * more),
+            output: price(usage.output, self.output * more_out),
+            cache_read: price(usage.cache_read, self.cache_read * more),
+            ..crate::message::Cost::default()
+        };
         // The price list has no price of its own for an hour. Source: Anthropic's page on prices: twice the price of input.
         let for_hour =
             usage.raw.as_ref().and_then(|raw| raw.pointer("/cache_creation/ephemeral_1h_input_tokens"));

@@ -315,7 +315,8 @@ fn over_limit(error: ParseError) -> ModelError {
 }
 
 fn may_be_cut(error: &ModelError) -> bool {
-    let is_over_limit = std::error::Error::source(error).is_some_and(|source| source.is::<ParseError>());
+    let is_over_limit =
+        std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<ParseError>);
     error.kind() == ModelErrorKind::Protocol && !is_over_limit
 }
 

@@ -1,12 +1,13 @@
 //! Errors that tools return: a message for the model, with a source for the operator.
 
-use super::invoke::REDACTED;
 use super::outcome::{OutcomeCode, ToolOutcome};
 use super::question::AskError;
 use serde_json::{Map, Value};
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
+
+pub(super) const REDACTED: &str = "The tool failed. Its error is not shown here.";
 
 /// The error that a tool returns. The model reads the message; a source, if there is one, is only logged.
 ///

@@ -8,6 +8,7 @@ use super::cancel::Cancelled;
 use super::context::ToolContext;
 #[cfg(feature = "runtime")]
 use super::current::Running;
+use super::error::REDACTED;
 use super::outcome::{OutcomeCode, ToolOutcome, ToolResult};
 use super::policy::ToolPolicy;
 use super::question::Question;
@@ -23,8 +24,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tracing::Span;
-
-pub(super) const REDACTED: &str = "The tool failed. Its error is not shown here.";
 
 /// The outcome of a call, with the questions for which the call is suspended, if there are any.
 pub(crate) struct InvokedCall {

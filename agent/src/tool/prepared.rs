@@ -176,7 +176,7 @@ mod tests {
         // Next to a long number, a short one is as it was sent.
         let sent = r#"{"long": 0.50000000000000000001, "short": 0.5, "text": "\"0.5"}"#;
         let text = prepared(sent, |arguments| {
-            assert!(arguments.insert("new".into(), arguments["short"].clone()).is_none())
+            assert!(arguments.insert("new".into(), arguments["short"].clone()).is_none());
         });
         assert_eq!(text, r#"{"long":0.50000000000000000001,"short":0.5,"text":"\"0.5","new":0.5}"#);
     }

@@ -32,8 +32,7 @@ pub(crate) fn call_span(tool: &str, call_id: &str) -> Span {
     )
 }
 
-/// Logs a warning with the names, and never the values, of the arguments that were dropped because the tool does not have them. For a
-/// tool with secret arguments, `*` takes the place of the names.
+/// Logs a warning with the names, and never the values, of the arguments that were dropped because the tool does not have them.
 pub(crate) fn warn_of_dropped(tool: &Tool, coercions: &[Coercion], cx: &ToolContext) {
     /// Maximum number of names, and of characters in a name.
     const NAMES: usize = 10;
@@ -42,12 +41,7 @@ pub(crate) fn warn_of_dropped(tool: &Tool, coercions: &[Coercion], cx: &ToolCont
         return;
     }
     let dropped = coercions.iter().filter(|coercion| coercion.rule == CoercionRule::UnknownDropped);
-    let has_secrets = tool.definition().plan().graph().has_secrets();
     let name = |coercion: &Coercion| {
-        // In place of the name of a secret argument, the model may send the secret.
-        if has_secrets {
-            return "*".to_owned();
-        }
         let name = coercion.path.trim_start_matches('/').replace("~1", "/").replace("~0", "~");
         // The name is quoted, because a key may have any characters.
         format!("{:?}", cut(&name, CHARS))

@@ -344,7 +344,9 @@ impl<'w, 'o> Walk<'w, 'o> {
                 }
                 Digits::Int(int) if spec.takes(int) => {}
                 // The bounds of the JSON Schema allow the number, but the number does not fit in 64 bits.
-                digits if self.graph.foreign && spec.ends_before(digits, doc.is_negative()) => {
+                digits @ (Digits::Int(_) | Digits::TooWide)
+                    if self.graph.foreign && spec.ends_before(digits, doc.is_negative()) =>
+                {
                     self.found.unrepresentable += 1;
                     self.fault(IssueCode::Type, "must fit in 64 bits", id, doc);
                 }

@@ -96,7 +96,7 @@ mod full {
         Errors,
     }
 
-    type Parts<'v> = Box<dyn Iterator<Item = (&'v Value, &'v Value)> + 'v>;
+    type AppliedParts<'v> = Box<dyn Iterator<Item = (&'v Value, &'v Value)> + 'v>;
 
     pub(crate) struct WholeValidator {
         validator: Validator,
@@ -235,7 +235,7 @@ mod full {
         }
 
         /// Returns the schemas in a keyword that the validator could apply, each with the value to which it applies.
-        fn parts<'v>(&'v self, keyword: &str, below: &'v Value, value: &'v Value) -> Parts<'v> {
+        fn parts<'v>(&'v self, keyword: &str, below: &'v Value, value: &'v Value) -> AppliedParts<'v> {
             match (keyword, below, value) {
                 ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference), _) => {
                     let name = reference.rsplit('#').next().unwrap_or_default();

@@ -146,7 +146,7 @@ mod tests {
         tokio::spawn(async move {
             let response = "HTTP/1.1 502 Bad Gateway\r\ncontent-length: 11\r\n\r\nno upstream";
             let (mut connection, _) = listener.accept().await.unwrap();
-            connection.read(&mut [0; 4096]).await.unwrap();
+            assert_ne!(connection.read(&mut [0; 4096]).await.unwrap(), 0);
             connection.write_all(response.as_bytes()).await.unwrap();
         });
         let http = IngressClient::new(&address).unwrap();

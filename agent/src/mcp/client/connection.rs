@@ -282,7 +282,7 @@ async fn public_addresses(url: &reqwest::Url) -> Result<Vec<SocketAddr>, Connect
     Ok(addresses)
 }
 
-/// Returns whether an address is public. Multicast addresses, IPv6 addresses outside of 2000::/3, and the addresses in the special-purpose
+/// Returns whether an address is public. Multicast addresses, IPv6 addresses outside of `2000::/3`, and the addresses in the special-purpose
 /// registries of IANA (<https://www.iana.org/assignments/iana-ipv4-special-registry>,
 /// <https://www.iana.org/assignments/iana-ipv6-special-registry>) are not public. These registries also contain blocks that lead to other
 /// addresses, such as 6to4 and Teredo.

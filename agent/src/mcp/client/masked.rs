@@ -69,7 +69,9 @@ impl ConfigSecrets {
         for rest in arg.split("://").skip(1) {
             let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
             let password = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
-            password.into_iter().for_each(|(_, password)| self.add(password));
+            if let Some((_, password)) = password {
+                self.add(password);
+            }
         }
         let mut rest = arg;
         while let Some(at) = rest.find(['=', ':']) {

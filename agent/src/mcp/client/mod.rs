@@ -180,6 +180,7 @@ impl McpClient {
     }
 
     /// Returns a report of the tools that the server offers: the tools that are used, and the reasons why the other tools are not used.
+    #[expect(clippy::unused_async, reason = "public")]
     pub async fn report(&self) -> ConnectReport {
         let live = self.inner.slot().live.clone();
         let live = live.as_ref();

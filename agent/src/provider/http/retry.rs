@@ -53,7 +53,10 @@ fn retry_delay(options: &HttpOptions, number: u32, error: &ModelError) -> Option
     // Up to a quarter is subtracted at random, so that clients that failed together do not retry together. The hasher is the standard
     // library's source of randomness.
     let quarters = RandomState::new().hash_one(number) % 1000;
-    Some(longest - (longest / 4).mul_f64(f64::from(u32::try_from(quarters).unwrap_or(0)) / 1000.0))
+    Some(
+        longest
+            .saturating_sub((longest / 4).mul_f64(f64::from(u32::try_from(quarters).unwrap_or(0)) / 1000.0)),
+    )
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use tracing::Instrument as _;
 
 use super::error::ContextError;
 use super::summary::{SummaryDraft, SummaryOutcome, SummaryTask, name};
-use super::{ContextLimits, ContextState};
+use super::{ContextLimits, ContextState, MAX_COMPACTIONS};
 use crate::loop_core::{EventKind, LimitReached};
 use crate::message::{ClearedResult, ConversationView, Usage, ViewChange};
 use crate::model::{ModelError, ModelErrorKind, ModelInfo, SizeCounter, TokenEstimate, ViewDecision};
@@ -17,11 +17,6 @@ use crate::tool::policy::Effect;
 
 /// Maximum number of times that old results are cleared before one request. Each time invalidates the provider's cache.
 const MAX_CLEARS: u32 = 2;
-/// Maximum number of summaries before one request. More than one is needed only if the messages do not fit into a single request for a
-/// summary.
-const MAX_COMPACTIONS: u32 = 4;
-/// The first `ord` of the summaries before a request with more room for its reply. The lower ones are those of the request before it.
-pub(in crate::runtime) const ROOM_ORD: u32 = 4 * MAX_COMPACTIONS;
 /// A summary must save at least the usable window divided by this number. After a failed summary, the request must grow by the same amount
 /// before another summary is requested, unless the request is too long to be sent.
 const MIN_EFFECT: u64 = 10;

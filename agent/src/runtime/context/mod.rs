@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 pub(crate) use error::ContextError;
 pub(super) use error::sentence;
-pub(super) use fit::{ROOM_ORD, usable_in, window_full};
+pub(super) use fit::{usable_in, window_full};
 pub(super) use summary::name;
 
 use super::error::BuildError;
@@ -21,6 +21,12 @@ use crate::model::{ContextRules, Model, ModelRequest, SummaryAuthor};
 use crate::tool::definition::ToolDefinition;
 
 pub(super) type NamedModel = (Arc<str>, Arc<dyn Model>);
+
+/// Maximum number of summaries before one request. More than one is needed only if the messages do not fit into a single request for a
+/// summary.
+const MAX_COMPACTIONS: u32 = 4;
+/// The first `ord` of the summaries before a request with more room for its reply. The lower ones are those of the request before it.
+pub(super) const ROOM_ORD: u32 = 4 * MAX_COMPACTIONS;
 
 #[derive(Clone)]
 pub(super) struct ContextLimits {

@@ -133,7 +133,7 @@ impl Registry {
         let (new, refused) = self.new_record(call, cx);
         let mut known = new.clone();
         let (pending, record) = loop {
-            let mut open = OpenCall::of(&known);
+            let mut open = RunningInvocation::of(&known);
             if !open.hold(cx).await {
                 return Ok(known);
             }
@@ -221,21 +221,23 @@ fn is_same(found: &InvocationRecord, new: &InvocationRecord) -> bool {
 
 /// The records of the calls that are open in this process, each by its key and the time of its begin. With the time, calls that have one
 /// key in several stores do not wait for each other.
-static OPEN_CALLS: Mutex<BTreeMap<(StepKey, i64), Arc<tokio::sync::Mutex<()>>>> = Mutex::new(BTreeMap::new());
+static OPEN_CALLS: Mutex<OpenCalls> = Mutex::new(BTreeMap::new());
 
-fn open_calls() -> MutexGuard<'static, BTreeMap<(StepKey, i64), Arc<tokio::sync::Mutex<()>>>> {
+type OpenCalls = BTreeMap<(StepKey, i64), Arc<tokio::sync::Mutex<()>>>;
+
+fn open_calls() -> MutexGuard<'static, OpenCalls> {
     // No code that can panic runs while the lock is held, so the data behind a poisoned lock is sound.
     OPEN_CALLS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A call that is open in this process, or waits until the call that has the record is not.
-struct OpenCall {
+struct RunningInvocation {
     id: (StepKey, i64),
     lock: Arc<tokio::sync::Mutex<()>>,
     held: Option<OwnedMutexGuard<()>>,
 }
 
-impl OpenCall {
+impl RunningInvocation {
     fn of(record: &InvocationRecord) -> Self {
         let id = (record.key.clone(), record.created_at);
         let lock = open_calls().entry(id.clone()).or_default().clone();
@@ -252,7 +254,7 @@ impl OpenCall {
     }
 }
 
-impl Drop for OpenCall {
+impl Drop for RunningInvocation {
     fn drop(&mut self) {
         self.held = None;
         let mut open = open_calls();
@@ -264,7 +266,7 @@ impl Drop for OpenCall {
 }
 
 enum Begun {
-    Runs(PendingRecord, Box<InvocationRecord>),
+    Runs(Box<PendingRecord>, Box<InvocationRecord>),
     /// An earlier call with this key has ended or is deferred.
     Before(Box<InvocationRecord>),
     /// An earlier call with this key has no recorded end. It may be open in this process.
@@ -276,7 +278,7 @@ impl Begun {
     fn of_found(
         found: &InvocationRecord,
         new: &InvocationRecord,
-        open: &OpenCall,
+        open: &RunningInvocation,
     ) -> Result<Option<Self>, InvokeError> {
         if !is_same(found, new) {
             return Err(InvokeError::KeyInUse { key: found.key.clone() });
@@ -296,7 +298,7 @@ impl Begun {
 async fn begin(
     store: &StoreAccess,
     new: &InvocationRecord,
-    open: OpenCall,
+    open: RunningInvocation,
     has_key: bool,
 ) -> Result<Begun, InvokeError> {
     let (store, new) = (store.clone(), new.clone());
@@ -315,7 +317,7 @@ async fn begin(
             return Ok(begun);
         }
         let pending = PendingRecord { store: Some(store), key: new.key.clone(), end: None, open: Some(open) };
-        Ok(Begun::Runs(pending, Box::new(found.unwrap_or(new))))
+        Ok(Begun::Runs(Box::new(pending), Box::new(found.unwrap_or(new))))
     };
     tokio::spawn(begun.in_current_span()).await.unwrap_or_else(|error| {
         let text = "the task that began the record was stopped";
@@ -330,7 +332,7 @@ struct PendingRecord {
     store: Option<StoreAccess>,
     key: StepKey,
     end: Option<UnrecordedEnd>,
-    open: Option<OpenCall>,
+    open: Option<RunningInvocation>,
 }
 
 impl PendingRecord {

@@ -115,7 +115,9 @@ impl Tape {
         if self.version == 1
             && let Some(request) = request.as_object_mut()
         {
-            LATER.iter().for_each(|key| drop(request.shift_remove(*key)));
+            for key in LATER {
+                request.shift_remove(key);
+            }
         }
         if !std::mem::replace(&mut self.is_clean, true) {
             self.exchanges.iter_mut().for_each(|exchange| scrubber.remove_secrets(&mut exchange.request));

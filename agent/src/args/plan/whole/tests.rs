@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 fn issues(schema: &Value, value: &Value) -> Vec<String> {
     let validator = Whole::new(schema, schema, &["anyOf"]).expect("a validator");
     let issues = validator.issues(value, IssueLimit::All);
-    issues.into_iter().map(|issue| issue.problem.to_string()).collect()
+    issues.into_iter().map(|issue| issue.problem).collect()
 }
 
 #[test]

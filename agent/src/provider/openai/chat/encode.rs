@@ -587,11 +587,8 @@ fn audio(media: &Media, compat: &Compat) -> Result<Value, UnsupportedPart> {
     let MediaSource::Data(bytes) = &media.source else {
         return Err("sound behind a URL or uploaded sound, only its data".into());
     };
-    let media = if compat.openai_limits {
-        check_media(media, "sound", &["audio/wav", "audio/mpeg"])?
-    } else {
-        check_media(media, "sound", &["audio/*"])?
-    };
+    let allowed: &[&str] = if compat.openai_limits { &["audio/wav", "audio/mpeg"] } else { &["audio/*"] };
+    let media = check_media(media, "sound", allowed)?;
     let format = match media.mime_type.as_deref().unwrap_or_default() {
         "audio/mpeg" => "mp3",
         "audio/mp4" => "m4a",
