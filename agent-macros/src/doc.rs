@@ -145,7 +145,7 @@ impl CodeBlock {
         } else if after_blank || is_heading(text) {
             self.item = self.item.min(indent);
         }
-        // With a backtick after it, "```" begins a code span.
+        // Three backticks begin a code span instead of a code block if a further backtick follows in the same line.
         let opens = text.starts_with("~~~")
             || (text.starts_with("```") && !text.trim_start_matches('`').contains('`'));
         if opens {
@@ -155,8 +155,8 @@ impl CodeBlock {
     }
 }
 
-/// Returns the lines of one doc attribute, without the column of stars and the indentation of a block comment. A macro sees a comment as
-/// an attribute, too, but the text of a comment begins with white space.
+/// Returns the lines of one doc attribute, without the column of stars and the indentation of a block comment. A macro gets a doc comment
+/// as an attribute, too. Stars are removed only from a text that begins with white space, as the text of a comment usually does.
 fn fragment(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let Some((first, rest)) = lines.split_first() else { return vec![String::new()] };

@@ -132,7 +132,7 @@ pub(crate) fn owned(ty: &Type) -> Option<Type> {
     found.0.then_some(ty)
 }
 
-/// Returns the owned form of data without a size.
+/// Returns the owned form of an unsized type, such as `String` for `str`.
 fn owned_form(ty: &Type) -> Option<Type> {
     match ty {
         Type::Slice(slice) => {
@@ -208,7 +208,8 @@ pub(crate) fn shared_data(ty: &Type) -> Option<&Type> {
     }
 }
 
-/// Returns the type behind the first reference, such as `Db` for `Option<&Db>`. Skips references to data without a size and to unnamed types.
+/// Returns the type behind the first reference, such as `Db` for `Option<&Db>`. Skips references to unsized types such as `str`, and to
+/// types without a path, such as tuples.
 pub(crate) fn referenced(ty: &Type) -> Option<Type> {
     struct FoundType(Option<Type>);
     impl VisitMut for FoundType {

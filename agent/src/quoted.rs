@@ -63,7 +63,7 @@ fn escaped(text: &str, style: EscapeStyle) -> String {
             '/' if style.slash => out.push_str("\\/"),
             _ if char < ' '
                 || style.ascii && !char.is_ascii()
-                // PHP does not escape it.
+                // PHP does not escape U+007F.
                 || style.ascii && !style.slash && char == '\u{7f}'
                 || style.html && matches!(char, '<' | '>' | '&')
                 || style.capitals && matches!(char, '\'' | '+' | '`') =>

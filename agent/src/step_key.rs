@@ -81,9 +81,9 @@ pub enum StepKind {
     Await,
     /// Decides whether the run continues after a turn, with the turn-end hooks.
     TurnEnd,
-    /// Asks for a summary of earlier messages. The `ord` counts the summaries before one request: from 0 to 3, from 4 to 7 after the provider
-    /// refused the request as too long, and from 16 to 19 before the request is repeated with more room for the reply. The second request
-    /// for an unusable summary adds 8 to the `ord`.
+    /// Asks for a summary of earlier messages. The `ord` counts the summaries before one request: from 0 to 3, from 4 to 7 after the
+    /// provider refused the request as too long, and from 16 to 19 before the request is repeated with more room for the reply. If a
+    /// summary is unusable, it is requested a second time, with an `ord` that is higher by 8.
     Compact,
     /// Asks the application which model answers.
     Select,

@@ -311,8 +311,9 @@ pub(super) fn is_described(input: &DeriveInput) -> bool {
     bounds::stand_alone(input) && !Serde::of(&input.attrs).has("into")
 }
 
-/// Returns whether the derive writes a default value of an argument's type for its schema: of an enum without fields. With only one of
-/// serde's `from` and `into`, a value is written otherwise than it is read.
+/// Returns whether values of an argument's type can be written as defaults in a schema: whether the type is an enum whose variants have no
+/// fields. An enum with only one of serde's `from` and `into` is excluded, because its values are written in another form than they are
+/// read.
 pub(super) fn shows_default(data: &Data, serde: &Serde) -> bool {
     is_unit_enum(data) && serde.source().is_some() == serde.target().is_some()
 }

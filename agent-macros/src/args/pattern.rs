@@ -1,5 +1,5 @@
-//! Checks `pattern = "…"` while compiling, as far as it is sure. The pattern is in the syntax of ECMA-262, which the library translates
-//! when the tool is registered.
+//! Checks `pattern = "…"` at compile time, and reports only patterns that the library certainly refuses. A pattern has the syntax of
+//! ECMA-262. The library translates the pattern when the tool is registered.
 
 use crate::diag::Errors;
 use regex_syntax::ast::{ErrorKind, parse::Parser};

@@ -9,7 +9,8 @@ pub(super) fn unknown(name: &str, keys: Keys) -> String {
     if let Some((_, advice)) = keys.elsewhere.iter().find(|(names, _)| names.contains(&name)) {
         return format!("`{name}` does not belong here: {advice}");
     }
-    // Each entry has names from other libraries, one of our options, and advice. The advice is given if the attribute accepts the option.
+    // Each entry has names from other libraries, an option, and advice. An attribute gives the advice only if the attribute accepts the
+    // option. The option only selects attributes. It need not mean the same as the names.
     let elsewhere = [
         (&["min", "minimum", "ge"][..], "range", "write `range(1..)`, or with the other end `range(1..=50)`"),
         (&["max", "maximum", "le"], "range", "write `range(..=50)`, or with the other end `range(1..=50)`"),

@@ -136,7 +136,7 @@ pub(crate) fn parse(tokens: TokenStream, place: ToolItem, errors: &mut Errors) -
     options
 }
 
-/// Reports options that contradict each other. If not `all_read`, a missing option may be one that is misspelled.
+/// Reports options that contradict each other. If `all_read` is `false`, an option may be missing because its name is misspelled.
 fn check(options: &Options, all_read: bool, errors: &mut Errors) {
     let (read_only, destructive) = (options.setting("read_only"), options.setting("destructive"));
     if let (true, true, Some(one), Some(other)) =

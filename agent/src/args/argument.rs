@@ -53,8 +53,8 @@ pub enum ArgumentError {
         /// The names of similar parameters, the most similar first.
         suggestions: Vec<String>,
     },
-    /// The call omits the parameter, and no default is known. A requested `Option` is then `None`, unless the parameters of the tool are
-    /// not known.
+    /// The call omits the parameter, and no default is known. If the parameters of the tool are known, a requested `Option` is `None`
+    /// instead of this error.
     #[error(
         "the call of `{tool}` has no `{name}`, and no default of it is known: \
          an `Option` is `None` if the parameters of the tool are known"

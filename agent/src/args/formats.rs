@@ -201,7 +201,7 @@ fn after_address(rest: &str) -> Option<String> {
         None => host.split_at(host.find(':').unwrap_or(host.len())),
     };
     let port = if port.is_empty() { port } else { port.strip_prefix(':')? };
-    // With the `@`, a `%` before it gets no digits from the host.
+    // The `@` separates the user from the host, so that digits of the host cannot complete a `%` at the end of the user.
     port.bytes().all(|b| b.is_ascii_digit()).then(|| format!("{user}@{name}{path}"))
 }
 

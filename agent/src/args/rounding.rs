@@ -10,7 +10,7 @@ pub(crate) const SAFE_DIGITS: usize = 15;
 /// Maximum number of significant digits of a float that is written out in full.
 const MOST_DIGITS: usize = 767;
 
-/// Number of leading zeros with which a fraction of few digits is still read without a loss.
+/// Maximum number of leading zeros of a fraction with few digits. With more zeros, the float may lose digits or be 0.
 const MOST_ZEROS: usize = 300;
 
 /// Returns whether a decimal number differs from `float`, the float of 64 bits that it was read as.

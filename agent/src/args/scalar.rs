@@ -272,7 +272,7 @@ impl IntSpec {
 
     /// Returns whether the number is within the bounds. Does not check `multipleOf`.
     pub(crate) fn is_within(&self, number: Int) -> bool {
-        // A number without an `i128` is greater than all of them.
+        // A number that does not fit in an `i128` is greater than every `i128`.
         let v = number.as_i128();
         self.min.is_none_or(|min| v.is_none_or(|v| v >= min))
             && self.max.is_none_or(|max| v.is_some_and(|v| v <= max))

@@ -41,7 +41,7 @@
 //! * A recorded step is never repeated. A step that was running when the process died runs again, with the same
 //!   [key](crate::ToolContext::idempotency_key). Calls of tools with the effect `once` (the default without hints) are the exception: such
 //!   a call ends as interrupted, and the model reads that it is unknown whether the call took effect. The call ends as interrupted even if
-//!   the process died between the begin of the step and the first line of the tool's function.
+//!   the process died between the start of the step and the first line of the tool's function.
 //! * If a reply has one call, the call is a step of the run. If a reply has several calls, each call has its own invocation, and the
 //!   calls run concurrently. Results are in call order.
 //! * The engine makes the retries, and the client of the model makes none. A model that fails temporarily is asked at most

@@ -59,7 +59,7 @@ impl SharedService {
         }
     }
 
-    /// Enters a run of the assistant, or a call of such a run, that becomes active in this process.
+    /// Registers a run of the assistant, or a call of such a run, as active in this process until the guard is dropped.
     pub(super) fn enter(&self, run: &str) -> ActiveGuard {
         self.running.enter(run, self.assistant.steering_policy())
     }

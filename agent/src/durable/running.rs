@@ -52,7 +52,8 @@ impl ActiveRuns {
         self.lock().get(run).map(|active| active.calls.clone())
     }
 
-    /// Cancels the calls of a run that run in this process, because a steering message arrived, if the steering policy of the run says so.
+    /// Cancels the calls of a run in this process, because a steering message arrived. Does nothing unless the steering policy of the run
+    /// is [`SteeringPolicy::CancelRunning`].
     pub(super) fn steer(&self, run: &str) {
         let mut runs = self.lock();
         let active = runs.get_mut(run).filter(|active| active.steering == SteeringPolicy::CancelRunning);

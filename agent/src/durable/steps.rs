@@ -170,7 +170,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
     /// Waits like [`wait`](Self::wait). `children` says whether the started runs are awaited, cancelled or ignored.
     async fn wait_for(&mut self, asks: Vec<PendingAsk>, children: ChildWait) -> Result<Answers, StepError> {
         if self.has_waited && self.time_limit.is_some() {
-            // A wait records no time, so a step records how much of the time limit is left.
+            // A wait records no time, so an empty step records the current time. The rest of the time limit follows from this time.
             let work: Work<()> = Box::pin(std::future::ready(Ok(())));
             self.step(format!("{}/time", self.performer.run_id()), RetryPolicy::ONE_ATTEMPT, work).await?;
             self.check_stop().await?;

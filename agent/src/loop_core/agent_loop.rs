@@ -59,10 +59,10 @@ pub struct AgentLoop {
     /// Whether the driver (which performs the steps) [reported](Self::expect_messages) queued messages at the end of the turn.
     #[serde(skip)]
     pub(super) expects_messages: bool,
-    /// The number of requests in a row that continue a cut answer, including the next request.
+    /// The number of requests that continue a cut reply of the current answer, including the next request.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) continued: u32,
-    /// The number of requests in a row that continue a paused answer, including the next request.
+    /// The number of requests that continue a paused reply of the current answer, including the next request.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) paused: u32,
     /// The requests and calls of ended sub-agents, at all depths, and the number of their runs. `usage` has their tokens and cost.

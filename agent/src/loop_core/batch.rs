@@ -48,7 +48,7 @@ pub(super) struct Slot {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mac: Option<String>,
     pub(super) signature: Option<Signature>,
-    /// The coercions of a deferred call. Its result comes from outside, and has none.
+    /// The coercions of a deferred call. The result of such a call comes from outside, and does not contain the coercions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) coercions: Vec<Coercion>,
     pub(super) control: Control,

@@ -8,8 +8,8 @@ use crate::message::{AssistantMessage, Message, StopReason};
 const MAX_PAUSES: u32 = 10;
 
 impl AgentLoop {
-    /// Counts the continuation that this reply needs, or resets the counts if it needs none. A cut does not reset the count of pauses, nor
-    /// the reverse, because replies that alternate between both would never end.
+    /// Counts the continuation that this reply needs, or resets both counts if the reply needs none. A cut reply does not reset the count
+    /// of pauses, and a paused reply does not reset the count of cuts. Otherwise, replies that alternate between both might never end.
     pub(super) fn count_continuation(&mut self, reply: &AssistantMessage) {
         let is_paused = reply.stop_reason == StopReason::Pause;
         // A full context window has no room for a continuation.

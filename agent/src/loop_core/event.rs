@@ -154,9 +154,9 @@ pub enum EventKind {
     /// A streamed reply changes. Either a part starts, grows or ends, or a whole part arrives, such as an image or a citation source
     /// ([`ModelEvent::Part`]), or data of the provider arrives.
     ///
-    /// A streamed answer [of a type](crate::run::Prompt::output) is checked when it is complete. If it is refused, its updates have been
-    /// emitted; the next `turn_start` of the run says that they are void, because the model then answers once more. For an answer by a
-    /// call, the `tool_execution_end` of this call has the refusal.
+    /// A streamed answer [of a type](crate::run::Prompt::output) is checked when the answer is complete. If the answer is refused, its
+    /// updates have already been emitted. The next `turn_start` of the run means that these updates are void, because the model then
+    /// answers once more. For an answer by a call, the `tool_execution_end` of this call has the refusal.
     #[non_exhaustive]
     MessageUpdate {
         /// The change. [`text_delta`](ModelEvent::text_delta) returns the added text.

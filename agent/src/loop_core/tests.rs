@@ -144,13 +144,13 @@ fn continuations_count_for_each_answer_and_apart_from_pauses() {
         let others = run.conversation().iter().map(Message::role).filter(|role| *role != "assistant");
         (end, others.map(str::to_owned).collect())
     };
-    // A pause uses no continuation up, and the answer to the follow-up has its own.
+    // A pause does not use up a continuation, and the answer to the follow-up has a continuation of its own.
     let (end, others) = play(1, &[Pause, MaxTokens, MaxTokens, MaxTokens, Stop]);
     assert_eq!(
         (end, others),
         (End::Completed, ["user", "custom", "user", "custom"].map(str::to_owned).into())
     );
-    // Continuations use no pause up.
+    // Continuations after a cut do not count toward the limit of pauses.
     let mut replies = vec![MaxTokens; 10];
     replies.extend([Pause, Stop, Stop]);
     assert_eq!(play(20, &replies).0, End::Completed);

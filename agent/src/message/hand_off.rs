@@ -328,7 +328,8 @@ impl HandOff {
         renamed: Vec<(usize, String)>,
         is_json: bool,
     ) -> Option<Arc<Message>> {
-        // Each protocol of a provider has its own form of state, so state is sent only over the same protocol.
+        // Each protocol of a provider has its own form of provider data and of opaque parts. So the data and the parts are sent only over
+        // the protocol that the reply came from, which is `api`. A reply with an empty `api` fits every protocol.
         let same_api = reply.api.is_empty() || *reply.api == *self.recipient.api;
         let is_same_service = *reply.provider == *self.recipient.provider && same_api;
         let is_own =

@@ -68,7 +68,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     })
 }
 
-/// Reads a value. The first `levels` levels are read one by one if `serde_json` refuses the whole text, which may be too deep for it.
+/// Reads a value. If `serde_json` refuses the whole text, for example because of its depth, up to `levels` levels are read one by one.
 fn read(text: &str, levels: usize) -> serde_json::Result<Value> {
     let whole = serde_json::from_str(text);
     let (Err(_), Some(levels)) = (&whole, levels.checked_sub(1)) else { return whole };
@@ -78,7 +78,7 @@ fn read(text: &str, levels: usize) -> serde_json::Result<Value> {
     Ok(value)
 }
 
-/// Reads a list or an object, whose members have at most this number of levels that are read one by one.
+/// Reads a list or an object. The field is the number of levels of each member that may be read one by one.
 struct Level(usize);
 
 impl<'de> Visitor<'de> for Level {

@@ -11,8 +11,9 @@ use super::part::Part;
 /// Counts of message parts that a model does not get, or gets only as a description in words.
 ///
 /// A [hand-off](crate::model::ModelInfo::hand_off) leaves out or rewrites parts that the model does not understand or accept. Failed
-/// replies and parts that this version [cannot read](Content::Unknown) are not counted, because no model gets them. The data that other
-/// providers have in messages of the user and in results is not counted either: it stays in these messages, but is not sent.
+/// replies and parts that this version [cannot read](Content::Unknown) are not counted, because no model gets them. Data of other
+/// providers in messages of the user and in results is not counted either: a hand-off leaves the data in these messages, but the request
+/// does not contain the data.
 ///
 /// ```
 /// use agent::message::{AssistantMessage, Conversation, HandOffLosses, Message, Part};

@@ -272,7 +272,8 @@ impl Serialize for Part {
         let Self { content, provider_data, cache, extra } = self;
         let mut extra = Cow::Borrowed(extra);
         for (key, is_set) in [("provider_data", provider_data.is_some()), ("cache", cache.is_some())] {
-            // A field that could not be read is among the unknown ones, until it is set.
+            // `extra` contains the stored value of this field if that value could not be read. A value that is set later replaces the
+            // stored one.
             if is_set && extra.contains_key(key) {
                 extra.to_mut().shift_remove(key);
             }
@@ -312,7 +313,7 @@ fn read_part(value: Value) -> Part {
 fn read_known(value: &Value) -> Option<Part> {
     let map = value.as_object()?;
     let (content, known) = read_content(map.get("type")?.as_str()?, value)?;
-    // Without these two fields, the content is readable all the same. A form of a later version stays among the unknown fields.
+    // The content is readable even if one of these two fields is not. A field that a later version wrote in another form stays in `extra`.
     let provider_data = map.get("provider_data").and_then(|data| ProviderData::deserialize(data).ok());
     let cache = map.get("cache").and_then(|mark| CacheMark::deserialize(mark).ok());
     let is_known = |key: &str, value: &Value| match key {

@@ -257,7 +257,7 @@ impl ContextRules {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A line that replaces a result names the tool `read_result`, which an assistant adds, only if the request has a tool of this name.
+    /// A line that replaces a result names the tool `read_result` only if the request has this tool. Assistants add this tool.
     ///
     /// `request` is the next request to `model`. Its messages are ignored, because the view replaces them. The effect and
     /// [`keep_result`](crate::tool::ToolPolicy::keep_result) of its tools decide which results are cleared. The settings for summaries,
@@ -294,9 +294,7 @@ impl ContextRules {
                 ViewDecision::Clear { results } => view.clear(results),
                 ViewDecision::Shorten { index, bytes } => view.shorten(index, bytes),
             };
-            // `decide` chooses only results that the view accepts, so the change fails only if the number of changes overflows.
-            let Ok(change) = change else { return Ok(None) };
-            conversation.record_view_change(change);
+            conversation.record_view_change(change?);
         }
     }
 
@@ -456,7 +454,7 @@ impl ContextRules {
             let handle = can_read.then(|| handle_of(&result.call_id, number));
             let line = replacement(&result.tool, handle.as_deref(), size.message(whole), effect);
             let saved = tokens.saturating_sub(size.counter.count_text(&line));
-            // A shortened result may still be cleared, but a cleared one may not, even if its line is long.
+            // A shortened result may still be cleared. A result that already has this line is not cleared again, even if the line is long.
             let is_cleared = view.is_replaced(index) && message.text() == line;
             (!is_cleared).then(|| (ClearedResult::new(index, line), saved))
         })
@@ -469,8 +467,8 @@ impl Default for ContextRules {
     }
 }
 
-/// Returns the handle of the result that has this number among the results with the same call id, counted from 1. Call ids are unique only
-/// within one reply. `runtime/spill` finds the result of a handle.
+/// Returns the handle of a result. Call ids are unique only within one reply, so `number` is the position of the result, from 1, among the
+/// results with the same call id. `runtime/spill` finds the result of a handle.
 fn handle_of(call_id: &str, number: usize) -> String {
     if number == 1 { call_id.to_owned() } else { format!("{call_id}#{number}") }
 }

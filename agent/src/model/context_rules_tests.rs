@@ -160,7 +160,7 @@ fn a_result_longer_than_the_window_is_shortened() {
     view.shorten(index, bytes).unwrap();
     assert_eq!(decide(&ContextRules::new(), &view, 8_000), ViewDecision::Fits);
 
-    // Once it is old, it is cleared like any other.
+    // An old result that was shortened is cleared like any other old result.
     let (old, size) =
         (ContextRules::new().keep_results(0), SizeCounter { counter: &TokenEstimator, api: "acme-chat" });
     let clearable = |view: &ConversationView| -> Vec<_> {

@@ -172,7 +172,7 @@ impl fmt::Display for ModelErrorKind {
 /// Maximum number of bytes that are kept of a response's body: enough to recognize the response.
 const MAX_BODY: usize = 2048;
 
-/// The text at the position where a response's body was cut, before the number of omitted bytes.
+/// The text between the kept part of a response's body and the number of omitted bytes.
 const CUT: &str = "… (";
 
 #[cfg(feature = "http")]
@@ -264,7 +264,8 @@ impl ModelError {
         self.edit(|inner| inner.message = format!("{}, from {address}: {hint}", inner.message))
     }
 
-    /// Removes secrets, and their forms with JSON escapes, from every text of the error. A source with a secret is replaced by its text.
+    /// Removes secrets, and their forms with JSON escapes, from every text of the error. A source that contains a secret is replaced by a
+    /// text without the secret.
     #[cfg(feature = "http")]
     pub(crate) fn without_secrets(self, secrets: &[&str]) -> Self {
         let secrets: Vec<String> = secrets

@@ -125,8 +125,8 @@ pub enum ModelEvent {
         /// The index of the part.
         content_index: usize,
     },
-    /// A complete part. If the part has started before, this event contains the final version and ends the part. What the deltas so
-    /// far lack is not emitted: only the message has the final version.
+    /// A complete part. If the part has started before, this event contains the final version and ends the part. No delta is emitted for
+    /// text that only the final version contains: this text is only in the message.
     Part {
         /// The index of the part.
         content_index: usize,

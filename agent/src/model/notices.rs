@@ -14,7 +14,7 @@ pub(crate) enum RequestNotice {
     BudgetNear { key: String, budget: String, share: f64 },
 }
 
-/// Maximum number of notices. Without a runtime, nobody takes them, and a `StepCx` may be used for any number of requests.
+/// Maximum number of notices. Without a runtime, notices are never taken, and a `StepCx` may be used for any number of requests.
 const MAX_NOTICES: usize = 256;
 
 #[derive(Clone, Debug, Default)]

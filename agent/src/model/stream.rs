@@ -46,8 +46,8 @@ pub struct ModelStream {
     accumulator: Accumulator,
     ready: VecDeque<ModelEvent>,
     arguments: Option<CallArguments>,
-    /// The cell in which a `Fallback` or a [whole reply](Self::from_reply) puts the provider, protocol, model and additional fields of the
-    /// reply. `None` for any other model.
+    /// The cell in which a `Fallback`, a model with limits or a [whole reply](Self::from_reply) puts the provider, protocol, model and
+    /// additional fields of the reply. `None` for any other model, and after the cell was read.
     author: Option<Arc<OnceLock<AssistantMessage>>>,
     error: Option<ModelError>,
     #[cfg(feature = "studio")]
@@ -335,7 +335,7 @@ impl<I: Iterator<Item = Result<ModelEvent, ModelError>> + Unpin> Stream for Read
 }
 
 struct WholeReply<F> {
-    /// The reply, and a message with only the names of the model.
+    /// The future reply, and a message with only the provider, protocol and model.
     reply: Option<(Pin<Box<F>>, AssistantMessage)>,
     events: VecDeque<ModelEvent>,
     author: Arc<OnceLock<AssistantMessage>>,

@@ -71,8 +71,8 @@ impl BuildModelError {
         Self::Unknown { message: format!("there is no provider `{name}`{advice}{}", hint(suggestion)) }
     }
 
-    /// Creates the error for a name without a model, `openai` or `openai/`, if there is no default model. `variable` is the environment
-    /// variable that sets the default model.
+    /// Creates the error for a name without a model, such as `openai` or `openai/`, if there is no default model. `variable` is the
+    /// environment variable that sets the default model.
     #[cfg(feature = "http")]
     pub(super) fn no_model(name: &str, variable: &str, known: &[&str]) -> Self {
         let problem = format!("`{name}` names no model, and {variable} is not set");
@@ -91,7 +91,7 @@ fn hint(suggestion: Option<&str>) -> String {
     suggestion.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
 }
 
-/// Returns the feature that adds a provider, if it is off.
+/// Returns the feature that adds a provider, if this feature is off.
 pub(super) fn missing_feature(provider: &str) -> Option<&'static str> {
     match provider {
         "anthropic" if cfg!(not(feature = "anthropic")) => Some("anthropic"),

@@ -112,8 +112,8 @@ impl Prices {
         self
     }
 
-    /// Returns the cost of a request and its reply. If the provider reports that it made several requests, each one has its own
-    /// surcharge. Tokens that Anthropic keeps in its cache for an hour cost at least twice as much as input.
+    /// Returns the cost of a request and its reply. If the provider reports several requests for one reply, the surcharge depends on the
+    /// length of each request. Tokens that Anthropic keeps in its cache for an hour cost at least twice as much as input.
     ///
     /// ```
     /// use agent::message::Usage;
@@ -147,7 +147,7 @@ impl Prices {
             cache_read: price(usage.cache_read, self.cache_read * more),
             ..crate::message::Cost::default()
         };
-        // The price list has no price of its own for an hour. Source: Anthropic's page on prices: twice the price of input.
+        // The price list has no price for tokens that are cached for an hour. Anthropic's page on prices says: twice the price of input.
         let for_hour =
             usage.raw.as_ref().and_then(|raw| raw.pointer("/cache_creation/ephemeral_1h_input_tokens"));
         let for_hour =

@@ -362,8 +362,8 @@ impl HttpRequest {
         self
     }
 
-    /// Returns the whole URL. The base URL may already end in the beginning of the path, such as the version, or in the whole path. A
-    /// query of the base URL is moved to the end of the whole URL, without what the query of the path already contains.
+    /// Returns the whole URL. The base URL may already contain the first segments of the path, such as the version, or the whole path. A
+    /// query of the base URL is moved to the end of the whole URL, without the parameters that the query of the path already contains.
     ///
     /// ```
     /// use agent::provider::HttpRequest;

@@ -157,8 +157,8 @@ impl ReplyReader {
         }
     }
 
-    /// Returns whether the stream is complete, so that [`finish`](Self::finish) may be called before the response ends. An error is
-    /// complete when its body has reached the maximum length. Returns `false` for a JSON body.
+    /// Returns whether the stream is complete, so that [`finish`](Self::finish) may be called before the response ends. An error response
+    /// counts as complete when its body has reached the maximum length. Returns `false` for a successful response with a JSON body.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -309,7 +309,7 @@ fn decode_event(
     }
 }
 
-/// Creates the error for an event that exceeds a limit. Its source tells it from the error of an event that was cut.
+/// Creates the error for an event that exceeds a limit. [`may_be_cut`] recognizes the error by its source.
 fn over_limit(error: ParseError) -> ModelError {
     ModelError::protocol(error.to_string()).with_source(error)
 }

@@ -1,4 +1,4 @@
-//! Tool definitions in requests: writes their examples, and reads definitions from recorded requests.
+//! Writes the examples of tool definitions, and reads tool definitions from recorded requests.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 

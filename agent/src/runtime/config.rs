@@ -240,7 +240,8 @@ impl Config {
         if config.rules.continue_length > 0 {
             config.rules = Arc::new(LoopConfig { continue_length: 0, ..(*config.rules).clone() });
         }
-        // The form is the same for all models that a turn may choose, so that a switch keeps it.
+        // All models that a turn may choose answer in the same form: with the schema in the request if all of them support it, and
+        // otherwise by a tool.
         let named = self.models.iter().filter(|_| self.selects_model()).map(|(_, model)| model);
         if named.chain([&self.model]).all(|model| expected.is_native(model.info())) {
             config.request.output = Some(expected.schema.clone());

@@ -255,12 +255,12 @@ impl ToolCallInfo {
         self.inner.checked.as_ref().map_or(&Value::Null, |checked| checked.value())
     }
 
-    /// Returns one top-level argument as the tool receives it. A number has all its digits. `name` is the name of the parameter, even if
-    /// the model used an alias.
+    /// Returns one top-level argument as the tool receives it. A number keeps all its digits, even if [`args`](Self::args) rounds the
+    /// number. `name` is the name of the parameter, even if the model used an alias.
     ///
-    /// If the call omits the parameter, returns its default, or `None` for an `Option` without a default. A name without a parameter is an
-    /// error, so check the [tool](ToolCall::name) first. The schema of the tool decides how the argument is parsed, even if the tool
-    /// parses its arguments by hand.
+    /// If the call omits the parameter, returns its default, or `None` for an `Option` without a default. The name of a parameter that the
+    /// tool does not have is an error, so check the [tool](ToolCall::name) first. The schema of the tool decides how the argument is
+    /// coerced before the conversion to `T`. A tool that parses its arguments by hand may read the same argument differently.
     ///
     /// ```
     /// use agent::{Assistant, BeforeCall, ScriptedModel, model::reply, tool, tools};

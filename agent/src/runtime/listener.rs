@@ -169,7 +169,8 @@ impl Listeners {
         self.list.iter().for_each(|listener| listener.notify(event));
     }
 
-    /// Notifies of an event of a sub-agent. `is_measured` is true if a meter below has measured the event.
+    /// Passes an event of a sub-agent to the listeners. `is_measured` is true if a meter of the sub-agent, or of a run between, has
+    /// measured the event.
     pub(super) fn notify_above(&self, event: &Event, is_measured: bool) {
         let listeners = self.list.iter().filter(|listener| !(is_measured && listener.is_meter));
         listeners.for_each(|listener| listener.notify(event));

@@ -61,8 +61,8 @@ pub(super) struct ParentRun {
 }
 
 impl ParentRun {
-    /// Notifies the listeners and readers of this run and of all runs above it. `is_measured` is true if a meter below has measured the
-    /// event.
+    /// Notifies the listeners and readers of this run and of all runs above it. `is_measured` is true if a meter of a run below this run
+    /// has measured the event.
     pub(super) async fn notify(&self, event: &Arc<Event>, mut is_measured: bool) {
         let mut parent = Some(self);
         while let Some(run) = parent {

@@ -59,8 +59,9 @@ pub struct RunOutput<T = ()> {
     pub stop: RunStop,
     /// The coercions of each call whose arguments were coerced, with the id of the call, in the order in which the calls ended.
     pub coercions: Vec<(String, Vec<Coercion>)>,
-    /// The checked answer. `None` if the assistant has no [schema](crate::model::ModelRequest::output) for answers, if the prompt asked
-    /// for another answer, or if the run was suspended. It may also be `None` if a tool or a hook ended the run.
+    /// The checked answer. `None` if the assistant has no [schema](crate::model::ModelRequest::output) for answers, if the prompt set its
+    /// own type or schema (the answer is then in `value`), or if the run was suspended. It may also be `None` if a tool or a hook ended
+    /// the run.
     ///
     /// ```
     /// use agent::model::{OutputSchema, reply};

@@ -83,7 +83,8 @@ impl InProcessSteps {
                 is_steered = true;
                 Box::pin(self.end_waiting(&mut waiting, &steered())).await?;
                 if policy == SteeringPolicy::CancelRunning {
-                    // If the token is not cancelled yet, the running calls end as steered, even if the run is cancelled later.
+                    // If the run was cancelled before, the token is already cancelled, and the running calls end as aborted. Otherwise the
+                    // new message cancels the calls. The calls then end as steered, even if the run is cancelled later.
                     is_cancelled = !token.is_cancelled();
                     token.cancel(NEW_MESSAGE);
                 }
@@ -169,8 +170,9 @@ impl InProcessSteps {
         let mut stopped = std::pin::pin!(self.stop.cancel.cancelled());
         let mut message = std::pin::pin!(assistant.steered());
         poll_fn(|cx| {
-            // Bodies are polled in call order, which orders simultaneous ends. While an end waits to be recorded, for example behind
-            // reports, only bodies that have not begun are polled, because another end could be recorded before it.
+            // Bodies are polled in call order. Once a body has ended, the other bodies that have begun are not polled until this end is
+            // recorded. Otherwise the body of an earlier call could end meanwhile, and the end of the earlier call would be recorded
+            // first. A body that has not begun is still polled once, so that its call begins.
             let mut has_ended = running.iter().any(|running| running.end.is_some());
             for running in &mut *running {
                 if running.end.is_none()

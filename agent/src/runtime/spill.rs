@@ -22,8 +22,8 @@ use crate::tool::value::Tool;
 /// The name of the tool that reads results that were too long, or that the model no longer sees.
 pub(super) const READ_RESULT: &str = "read_result";
 
-/// The prefix of handles: the ids by which a model reads results in files. A result that is only in the conversation has the id of its
-/// call, with a number from the second result with this id on.
+/// The prefix of the handles of results in files. A handle is the id by which a model reads a result. The handle of a result that is only
+/// in the conversation is the id of its call. If several results have the same call id, the second one has the handle `ID#2`, and so on.
 const HANDLE: &str = "result";
 
 /// Maximum number of bytes that one call of `read_result` reads.
@@ -110,7 +110,7 @@ pub(super) fn read_result(spill: Option<SpillFolder>) -> Result<Tool, Definition
     tool.configure(|options| options.effect(Effect::Pure).cache(false))
 }
 
-/// Returns the text of the result with this handle, as the rules of the context window name it.
+/// Returns the text of the result with this handle: a call id, or `ID#N` for the result number `N` with the same call id.
 pub(super) fn result_text(conversation: &Conversation, handle: &str) -> Option<String> {
     let find = |call_id: &str, earlier: usize| {
         let results = conversation.iter().filter_map(Message::as_tool_result);
@@ -131,9 +131,10 @@ pub(super) fn part_of_text(text: &str, args: &Value) -> ToolOutput {
 /// The maximum number of bytes of a character that follow its first byte.
 const FOLLOWING: u8 = 3;
 
-/// Returns a part of a text that has `size` bytes. `bytes` are those from `start` on: the part, with [`FOLLOWING`] bytes around it. Both
-/// ends of the part are moved back to the beginning of a character, so that the next part begins with what this one leaves out. A part
-/// that would be empty for this reason has one character.
+/// Returns a part of a text that has `size` bytes. `bytes` are the bytes of the text from `start` on: the part, and at least [`FOLLOWING`]
+/// bytes before and after the part, unless the text begins or ends there. Both ends of the part are moved back to the beginning of a
+/// character, so that the next part begins with the bytes that this part leaves out. If the moved ends are equal, the part has one
+/// character.
 fn part(bytes: &[u8], start: u64, size: u64, (offset, length): (u64, u64)) -> ToolOutput {
     let place = |at: u64| usize::try_from(at.saturating_sub(start)).unwrap_or(usize::MAX).min(bytes.len());
     let begins = |at: &usize| bytes.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
@@ -286,7 +287,7 @@ mod tests {
         // An offset within a character reads the whole character.
         let args = json!({"handle": handle, "offset": 4, "length": 3});
         assert_eq!(read(&folder, &args).unwrap().text_content(), "[bytes 3 to 7 of 85]\n本x");
-        // Only a file that does not exist means that there is no result.
+        // If the file does not exist, the handle is unknown. Other errors mean that the result cannot be read.
         std::fs::remove_file(folder.join(&handle)).unwrap();
         assert_eq!(read(&folder, &args).unwrap_err().message(), unknown_handle(&handle).message());
         std::fs::remove_dir_all(&folder).unwrap();

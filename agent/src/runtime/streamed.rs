@@ -56,9 +56,9 @@ impl<T> Run<T> {
     }
 
     /// Returns the answer so far, if the prompt asked for an answer [of a type](super::Prompt::output) or [by a
-    /// schema](super::Prompt::output_schema). It contains all complete values, and the beginning of an incomplete string. If the answer is
-    /// refused when it is complete, the next [`TurnStart`](crate::EventKind::TurnStart) says so: the model answers once more, from the
-    /// beginning. Takes time linear in the length of the answer.
+    /// schema](super::Prompt::output_schema). It contains all complete values, and the beginning of an incomplete string. If the complete
+    /// answer is refused, the model answers again from the beginning, after the next [`TurnStart`](crate::EventKind::TurnStart). Takes
+    /// time linear in the length of the answer.
     ///
     /// ```
     /// use agent::model::reply;

@@ -68,7 +68,8 @@ pub(super) enum OptionalMarking {
 /// The notation for a schema that also accepts null.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum NullForm {
-    /// A list such as `"type": ["string", "null"]`. A schema with an `enum` or without a single `type` gets an `anyOf` instead.
+    /// A list such as `"type": ["string", "null"]`. A schema gets an `anyOf` instead if the schema has an `enum` or no `type`, or if its
+    /// `type` is already a list.
     Types,
     /// As `Types` for scalars, and an `anyOf` for all other schemas.
     ScalarTypes,

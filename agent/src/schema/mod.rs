@@ -29,8 +29,9 @@
 //! | [`GeminiLegacy`](Dialect::GeminiLegacy) [4] | one object | not in `required` | cannot be expressed | as `GeminiJsonSchema`, except lengths, patterns and key patterns; also `enum` values that are numbers, positions in tuples, all formats but `date-time` | maps, values of any type, recursion |
 //! | [`LlamaCpp`](Dialect::LlamaCpp) [5] | one object | not in `required` | as the plan | patterns that a grammar cannot express, formats that the dialect lacks, `multipleOf`, exclusive bounds of numbers, `uniqueItems`, key patterns | the schema `false` |
 //!
-//! All dialects except the first two also describe in words how many keys an object has, which values are excluded, and what is deprecated.
-//! None of them can express `false`, and only `LlamaCpp` can express `enum` values that are objects or arrays.
+//! All dialects except the first two also describe in words how many keys an object has, which values are excluded, and what is
+//! deprecated. None of these dialects can express `false`, and of these dialects, only `LlamaCpp` can express `enum` values that are
+//! objects or arrays.
 //!
 //! If a strict dialect cannot express a schema, the schema is sent without `strict`: [`Rendered::dialect`] is then
 //! [`Plain`](Dialect::Plain). In other dialects, a part that cannot be expressed is replaced by a simpler schema, such as a plain object.

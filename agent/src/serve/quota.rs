@@ -71,7 +71,8 @@ impl Drop for QuotaPermit {
         drop((self.global.take(), self.own_permit.take()));
         let Some(caller) = &self.caller else { return };
         let mut callers = self.quota.callers.lock().unwrap_or_else(PoisonError::into_inner);
-        // Dropped under the lock, so that the last of several permits that are dropped at once finds no other.
+        // The semaphore is dropped under the lock. If several permits are dropped at once, the last permit then finds only the map's
+        // reference.
         drop(self.own.take());
         // If only the map refers to the semaphore, the caller has no other permit.
         if callers.get(caller).is_some_and(|own| Arc::strong_count(own) == 1) {

@@ -345,8 +345,8 @@ pub trait Store: Send + Sync {
     /// the use of that budget. A budget in which this id already has a reserved amount is skipped.
     ///
     /// A reserved amount that is not [settled](Self::settle) by `until` counts as spent, because the request may have been made. The next
-    /// `reserve` call for its budget counts it, also if that call is refused. It is kept for at least 7 more days, so that a late `settle`
-    /// call corrects the amount. `now` and `until` are milliseconds since 1970.
+    /// `reserve` call for the same budget counts the amount as spent, even if that call is refused. The reserved amount is kept for at
+    /// least 7 more days, so that a late `settle` call corrects the spent amount. `now` and `until` are milliseconds since 1970.
     ///
     /// # Errors
     /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets. The default implementation always returns this

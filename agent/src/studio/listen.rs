@@ -28,7 +28,7 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Binds the address. Returns the URL of the studio's web page, and the future that serves the page. The URL contains the token in its
-/// fragment, which browsers do not send to servers. Without an `origin`, it is the URL of the address.
+/// fragment, which browsers do not send to servers. The URL begins with `origin`, or with the origin of the address if `origin` is `None`.
 pub(super) async fn bind(
     shared: StudioShared,
     address: SocketAddr,

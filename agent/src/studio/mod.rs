@@ -121,9 +121,10 @@ impl Studio {
         self
     }
 
-    /// Binds to an address without serving yet, and returns the URL to open in a browser, and the future that serves the web page. The URL
-    /// contains the token in its fragment, which browsers do not send to servers. Connections wait until the future runs. With
-    /// [`allow_remote`](Self::allow_remote), it is the URL of the first host behind TLS, such as `https://studio.example/#token=…`.
+    /// Binds to an address. Returns the URL to open in a browser, and the future that serves the web page. Connections wait until the
+    /// future runs. The URL contains the token in its fragment, which browsers do not send to servers. With
+    /// [`allow_remote`](Self::allow_remote), the URL has the scheme `https` and the first allowed host, as in
+    /// `https://studio.example/#token=…`.
     ///
     /// ```
     /// use agent::studio::Studio;
@@ -160,7 +161,8 @@ impl Studio {
         };
         let hosts = hosts
             .map_err(|entry| invalid(format!("`{}` is not a host: write {}", entry.entry, entry.expected)))?;
-        // The listener's own address is none of the hosts, so requests under this address are rejected.
+        // Requests to other hosts than the allowed ones are rejected, so the URL has the first allowed host instead of the listener's
+        // address.
         let first = self.remote.and_then(|remote| remote.hosts.into_iter().next());
         let origin = first.map(|host| match host.parse::<Ipv6Addr>() {
             Ok(address) => format!("https://[{address}]"),

@@ -34,7 +34,8 @@ pub(super) struct StudioRun {
 struct RunProgress {
     log: RunLog,
     phase: RunPhase,
-    /// The reason why the active run was cancelled. Its handle has no effect on a run that was suspended before.
+    /// The reason why the active run was cancelled. If the run was suspended before the cancellation took effect, the suspended run is
+    /// abandoned for this reason.
     cancelled: Option<String>,
 }
 

@@ -123,7 +123,7 @@ async fn requests_of_others_are_rejected() {
     studio.stop.cancel("the test ends");
 }
 
-// Other systems have no 127.0.0.2 by default.
+// Some systems other than Linux, such as macOS, do not have the address 127.0.0.2 by default.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "current_thread")]
 async fn a_studio_is_open_at_every_loopback_address() {

@@ -131,7 +131,7 @@ impl BodyInProgress {
         self.asking().in_place > 0
     }
 
-    /// Takes the questions that have no input yet. The first one contains the inputs of the others.
+    /// Takes the questions that have no input yet. The inputs to the answered questions are put into the first open question.
     pub(super) fn take_questions(&self) -> Vec<Question> {
         let mut asking = self.asking();
         let (mut open, given) = (std::mem::take(&mut asking.open), std::mem::take(&mut asking.given));
@@ -153,8 +153,8 @@ impl BodyInProgress {
         self.outer.as_deref().map_or(self, Self::outermost)
     }
 
-    /// Returns whether the call can wait for the input to a question of an MCP server. The call of the server's tool can, because the
-    /// server continues it. A tool that makes this call has to be restarted.
+    /// Returns whether the call can wait for the input to a question of an MCP server. A direct call of the server's tool can wait,
+    /// because the server continues the call. If another tool made the call, the outermost tool must be allowed to restart.
     #[cfg(feature = "mcp-client")]
     pub(super) fn may_continue(&self) -> bool {
         self.outer.as_deref().is_none_or(|outer| outer.outermost().asking().may_restart)
@@ -195,7 +195,8 @@ impl<'c> WaitsInPlace<'c> {
         while let Some(running) = call {
             let mut asking = running.asking();
             asking.in_place = asking.in_place.saturating_add_signed(change);
-            // The question may be asked from another task than the one that supervises the call, and measures its time.
+            // One task supervises the call, and measures its time. The question may be asked from another task, so the supervising task is
+            // woken.
             let body = asking.body.take();
             drop(asking);
             body.into_iter().for_each(Waker::wake);

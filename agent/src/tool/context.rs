@@ -244,7 +244,7 @@ impl ToolContext {
     /// Returns the context of one call. `shared` is the state of the registry.
     pub(crate) fn for_call(&self, call_id: &str, tool: &Arc<str>, shared: &StateMap) -> Self {
         let mut inner = (*self.inner).clone();
-        // The id alone may be that of a call which is about to run: only a call that runs has the name of its tool.
+        // A context with a call id but without a tool name may belong to a call that is about to run. A running call has both.
         let is_within = !inner.call_id.is_empty() && !inner.tool.is_empty();
         // A call within another call appends its id to the key of the outer call, so that the keys differ.
         if is_within {

@@ -111,8 +111,8 @@ fn of_parameters(tool: &Tool, refused: &mut Vec<RegistryProblem>) {
     }
 }
 
-/// Returns the schemas of the properties and items of a value, and of the value itself if they are references or alternatives, each with
-/// its path. An additional property gets a made-up name, unless other keywords restrict the names.
+/// Returns the schemas within `schema`, each with its path: those of properties and items, the target of `$ref`, and the branches of
+/// `anyOf`, `oneOf` and `allOf`. An additional property gets a made-up name. It is left out if other keywords restrict the names.
 fn below<'s>(root: &'s Value, schema: &'s Value, place: &ExamplePath) -> Vec<(&'s Value, ExamplePath)> {
     let mut found = Vec::new();
     if let Some(target) =

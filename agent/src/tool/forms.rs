@@ -16,7 +16,7 @@ pub(crate) struct FormQuestion {
     pub(crate) schema: Value,
 }
 
-/// What a server sent with its questions, and the replies to its other requests.
+/// The state that a server sent with its questions, and the replies to the server's other requests.
 #[derive(Default)]
 pub(crate) struct AskedRound {
     /// The server's state of the call, which is sent back unchanged.
@@ -29,8 +29,8 @@ pub(crate) struct AskedRound {
 pub(crate) type FormInputs = BTreeMap<String, QuestionInput>;
 
 impl ToolContext {
-    /// Returns the inputs to the latest questions that this MCP server asked during this call, and what is sent with them. Returns `None`
-    /// if the server has asked no questions. An input that does not fit its question becomes `Cancel`.
+    /// Returns the inputs to the latest questions that this MCP server asked during this call, and the state and replies to send with the
+    /// inputs. Returns `None` if the server has asked no questions. An input that does not fit its question becomes `Cancel`.
     pub(crate) fn form_inputs(&self, server: &str) -> Option<(FormInputs, AskedRound)> {
         // Calls of one outer call share its inputs, and an input must reach only the server that asked for it.
         let is_own = |question: &Question| question.server.as_deref() == Some(server) && self.asked(question);
@@ -77,7 +77,7 @@ impl ToolContext {
                 Err(error) => {
                     tracing::warn!(server, tool = self.tool(), %error, "a question of a server cannot be asked");
                     // If no person can be asked, the question counts as declined. If its form cannot be shown, the question counts as
-                    // dismissed, also after the other questions have suspended the call.
+                    // dismissed. `replies` keeps the dismissal if the other questions suspend the call.
                     let is_unavailable = error == AskError::Unavailable;
                     let input = if is_unavailable { QuestionInput::Decline } else { QuestionInput::Cancel };
                     replies.insert(key.clone(), json!({"action": "cancel"}));

@@ -145,7 +145,7 @@ pub(super) fn join(
         text.push(':');
         text.push_str(value);
     };
-    // A number that only a `Value` rounds is copied like a value without coercions.
+    // A `Value` rounds numbers with many digits. The tool's type may hold all digits, so a rounded number is copied as it was sent.
     let coerced = parsed.coercions.iter().filter(|coercion| coercion.rule != CoercionRule::NumberRounded);
     let coerced: Vec<&str> = coerced.map(|coercion| &*coercion.path).collect();
     for (key, value) in sent {
@@ -204,7 +204,7 @@ impl<'t> RawEntries<'t> {
 
     /// Returns the value of a parameter, which may have been sent under an alias.
     fn get(&self, plan: &Plan, name: &str) -> Option<&'t str> {
-        // In another variant, an alias may belong to another parameter, so an alias is not used if there are two.
+        // In another variant, an alias may belong to another parameter. If two sent keys are aliases of `name`, neither key is used.
         let mut by_alias = self.0.iter().filter(|(key, _)| plan.parameter_of(key) == Some(name));
         let mut by_alias = || by_alias.next().filter(|_| by_alias.next().is_none());
         self.named(name).or_else(|| by_alias().map(|(_, value)| value.get()))

@@ -172,10 +172,10 @@ fn compare(tool: &str, path: &str, before: &Value, after: &Value, found: &mut Ve
     }
 }
 
-/// Compares values of which one may have been written and read again. Without its feature `float_roundtrip`, `serde_json` then may read the
-/// nearest floats instead.
+/// Compares two values, one of which may have been written as JSON and read again. Without the feature `float_roundtrip`, `serde_json` may
+/// read a nearby float instead.
 fn is_same(one: &Value, other: &Value) -> bool {
-    /// Maximum number of steps between a float and the float that is read.
+    /// Maximum distance from the written float to the read float. Neighboring floats have the distance 1.
     const STEPS: u64 = 4;
     match (one, other) {
         (Value::Array(one), Value::Array(other)) => {

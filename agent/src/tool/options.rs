@@ -395,9 +395,9 @@ macro_rules! setters {
         }
 
         /// Changes the sent arguments before they are checked, for example to rename an old key or add a default. Arguments may be checked
-        /// more than once, so a second run of the function must change nothing. The function does not run for arguments that are neither an
-        /// object nor its JSON text. If it returns an error or panics, the call ends with the code `prepare_error`. The function gets a
-        /// fraction, or an integer of more than 64 bits, as a float close to it; if it keeps or moves the float, all sent digits are kept.
+        /// more than once, so a second run of the function must change nothing. The function runs only for an object or the JSON text of
+        /// an object. If the function returns an error or panics, the call ends with the code `prepare_error`. A fraction, or an integer
+        /// of more than 64 bits, becomes a close float. If the function keeps or moves the float, all sent digits are kept.
         ///
         /// ```
         /// use agent::{Registry, ToolBuilder, ToolContext, ToolError, Value, message::ToolCall, tools};

@@ -1,15 +1,16 @@
-//! Keeps the digits of the numbers in arguments that a tool's `prepare` function changes.
+//! Keeps the digits of numbers when a tool's `prepare` function changes the arguments.
 
 use serde_json::{Map, Number, Value};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 
-/// Maximum length of digits that a float always keeps.
+/// Maximum number of decimal digits that a float always keeps.
 const SAFE_LENGTH: usize = 15;
 
-/// The fractions and the integers of more than 64 bits in a JSON text. In a [`Value`] they are floats, and different numbers may be the
-/// same float. Therefore each of them gets a float of its own as a stand-in, so that its text is found again wherever `prepare` moves it.
+/// The fractions and the integers of more than 64 bits in a JSON text. A [`Value`] holds such numbers as floats, and different numbers may
+/// be the same float. Therefore each number that may lose digits gets a stand-in: a float that no other number has. The sent text of a
+/// number is found by the stand-in, wherever `prepare` moves the stand-in.
 pub(super) struct SentNumbers<'t> {
     /// The stand-ins of the numbers that may lose digits.
     stand_ins: HashMap<&'t str, String>,
@@ -173,7 +174,7 @@ mod tests {
             arguments.insert("half".to_owned(), json!(0.5));
         });
         assert_eq!(text, format!(r#"{{"y":{other},"x":{one},"half":0.5}}"#));
-        // Next to a long number, a short one is as it was sent.
+        // A short number keeps its text, even if a long number is the same float.
         let sent = r#"{"long": 0.50000000000000000001, "short": 0.5, "text": "\"0.5"}"#;
         let text = prepared(sent, |arguments| {
             assert!(arguments.insert("new".into(), arguments["short"].clone()).is_none());

@@ -89,15 +89,15 @@ pub(crate) struct Continuation {
     /// The server's state of the call, which is sent back unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<String>,
-    /// The replies to the server's other requests, by their keys. They are sent with the inputs.
+    /// The replies to the server's other requests, by the keys of the requests. The replies are sent with the inputs.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) replies: Map<String, Value>,
     pub(crate) round: u32,
 }
 
 impl Question {
-    /// Checks an input against the [schema](Self::schema), so that a form can show the issues. The tool also reads the input as its own
-    /// type, which may have rules that a schema cannot express. If they refuse the input, the question is asked again.
+    /// Checks an input against the [schema](Self::schema), so that a form can show the issues. The tool also reads the input as a Rust
+    /// type. This type may have rules that a schema cannot express. If such a rule refuses the input, the question is asked again.
     ///
     /// # Errors
     /// Returns [`AskError::Refused`] with the report if the input does not fit, or [`AskError::Invalid`] if the schema is not valid.

@@ -66,7 +66,7 @@ fn mark(schema: &mut Map<String, Value>) {
 }
 
 /// Returns the names and aliases of the fields of a flattened type, and whether serde hides these keys from later flattened fields. serde
-/// does so for a struct, and for the names of externally tagged variants, but not for the keys of another enum.
+/// hides the keys of a struct and the variant names of an externally tagged enum, but not the keys of other kinds of enums.
 pub fn names_of<T: JsonSchema + ?Sized>() -> (Vec<String>, bool) {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let schema = T::_schemars_private_non_optional_json_schema(&mut generator).to_value();
@@ -100,7 +100,7 @@ fn collect(
     }
     for keyword in ["oneOf", "anyOf", "allOf"] {
         let parts = schema.get(keyword).and_then(Value::as_array).map_or(&[][..], |parts| &parts[..]);
-        // serde hides no key for a struct into which an enum is flattened. Such a struct has a `type`.
+        // serde hides no key of a struct into which an enum is flattened. The schema of such a struct has a `type` beside the `oneOf`.
         *takes &= keyword == "oneOf" && schema.get("type").is_none() && parts.iter().all(is_external)
             || parts.is_empty();
         for part in parts {

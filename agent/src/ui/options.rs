@@ -59,7 +59,7 @@ impl UiProtocol {
 
 #[derive(Clone)]
 pub(super) enum ResultView {
-    /// Only `completed` or, for an error, its code and a fixed sentence.
+    /// The person sees the text `completed` in place of the result, or in place of an error its code and a fixed sentence.
     Hidden,
     ForModel,
     /// The value that this function returns, for results and errors. If the function panics, the result is hidden.

@@ -284,7 +284,7 @@ pub(super) fn file_of(content: &Content) -> Option<(String, String)> {
     }
 }
 
-/// Returns a source as a part of a message of the AI SDK, which is also its chunk.
+/// Returns a source as a part of a message of the AI SDK. The chunk of a source has the same form as the part.
 #[cfg(feature = "ui-ai-sdk")]
 pub(super) fn source_part(id: &str, uri: &str, title: Option<&str>, media_type: Option<&str>) -> Value {
     let mut part = if is_web(uri) {

@@ -150,7 +150,7 @@ fn check<'t>(
         Some(walk::collect(graph, &document.root, &mut issues))
     });
     let count = walked.unwrap_or_else(|| {
-        // The content of a JSON string may nest too deeply to be parsed. The arguments then stay without repairs.
+        // A repair may replace a string by the JSON in it, and this JSON may nest too deeply. The arguments then stay without repairs.
         mended = None;
         coercions.truncate(unrepaired);
         walk::collect(graph, root, &mut issues)

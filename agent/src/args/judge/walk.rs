@@ -170,7 +170,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// Returns the number of issues so far, which is the index of the next one if it is kept.
+    /// Returns the number of kept issues. This number is the index of the next issue that is kept.
     fn kept(&self) -> usize {
         self.out.as_ref().map_or(0, |out| out.len())
     }
@@ -205,8 +205,8 @@ impl<'w, 'o> Walk<'w, 'o> {
         });
     }
 
-    /// Reports a number beyond a bound. The issue names the bound even if it comes only from the Rust type. `digits` is the number after
-    /// coercion, if it has to be an integer.
+    /// Reports a number beyond a bound. The issue names the violated bound, even if only the Rust type has this bound. `digits` is the
+    /// number after coercion, if the schema requires an integer.
     fn out_of_range(&mut self, problem: &str, digits: Digits, id: NodeId, doc: &Doc<'_>) {
         self.add(IssueCode::Range, |walk, issue| {
             issue.problem = problem.into();
@@ -503,7 +503,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             .then_some("send the name alone, without an object around it")
     }
 
-    /// Replaces the problem of the issue with this index. Does nothing if the issue was only counted.
+    /// Sets the problem of the issue at `index`. Does nothing if `problem` is `None`, or if the issue was counted but not kept.
     pub(super) fn advise(&mut self, index: usize, problem: Option<&str>) {
         if let (Some(problem), Some(issue)) = (problem, self.out.as_mut().and_then(|out| out.get_mut(index)))
         {

@@ -199,7 +199,8 @@ impl Places {
     ) -> CompileResult<()> {
         let Value::Object(map) = schema else { return Ok(()) };
         let place = if known { self.place(map, pointer, around) } else { around.clone() };
-        // An unknown keyword may hold anything, so a reference in it that leads nowhere stays. It is refused if a schema leads to it.
+        // An unknown keyword may hold anything, so a reference inside such a keyword may lead nowhere, and then stays unchanged. The
+        // compiler refuses the reference if a schema refers to the content of the keyword.
         let target = |reference: &str, keyword: &str| match self.target(reference, &place, keyword, pointer) {
             Err(_) if !known => Ok(None),
             target => target.map(Some),

@@ -87,7 +87,7 @@ pub(crate) enum NodeCheck {
         condition: NodeId,
         then: Option<NodeId>,
         otherwise: Option<NodeId>,
-        /// The condition in words, if the condition is short: its properties, each with what it asks of the property.
+        /// The condition in words, if the condition is short: the name of each property, and words such as `kind is "a"`.
         when: Option<Vec<(String, String)>>,
     },
     /// At least `min` and at most `max` items must fit `node`.

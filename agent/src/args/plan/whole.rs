@@ -87,12 +87,12 @@ mod full {
     /// Stands for each key of an object where only the number of keys matters.
     static NAME: Value = Value::Null;
 
-    /// What the validator does with a value.
+    /// One of the two passes of the validator over a value.
     #[derive(Clone, Copy, PartialEq, Eq)]
     enum Pass {
-        /// It tests the value, and remembers the results of recursive references.
+        /// Tests the value, and remembers the results of recursive references.
         Test,
-        /// It collects the errors of a value, and remembers nothing.
+        /// Collects the errors of the value, and remembers nothing.
         Errors,
     }
 
@@ -216,7 +216,8 @@ mod full {
                         if is_reference && pass == Pass::Test {
                             let mut above = std::iter::successors(from, |at: &usize| targets[*at].1);
                             let is_recursive = above.any(|at| targets[at].0 == place(part));
-                            // The validator remembers the result of a target that leads to itself, so it tests each value only once.
+                            // The validator remembers the results of a target that leads to itself, so it applies the target to each
+                            // value once.
                             if is_recursive && !seen.insert((place(part), place(item))) {
                                 continue;
                             }

@@ -75,7 +75,8 @@ fn corrected_inside(
     if !has_wrapper && !is_mendable {
         return None;
     }
-    // A correction would drop a repeated key, or digits of a number. Below an unknown key, a repeated key is not an issue.
+    // A correction would drop a repeated key, or digits of a number. `issues` does not list a repeated key below an unknown key, so this
+    // check is necessary.
     if is_lossy(sent) {
         return None;
     }

@@ -32,7 +32,8 @@ impl IngressClient {
     }
 
     fn url(&self, path: &[&str]) -> Result<reqwest::Url, DurableClientError> {
-        // A URL leaves these out, so the request would reach another run or another handler.
+        // `Url` drops `.`, `..`, tabs and line breaks, so the request would reach another run or another handler. An empty name is
+        // never valid.
         let is_lost = |part: &&&str| matches!(**part, "" | "." | "..") || part.contains(['\t', '\n', '\r']);
         if let Some(name) = path.iter().find(is_lost) {
             return Err(refused_name(format!("no address of a run can have the name {name:?}")));
@@ -101,7 +102,7 @@ fn no_response(error: reqwest::Error) -> DurableClientError {
     DurableClientError::Unreachable { source: Arc::new(error.without_url()) }
 }
 
-/// Returns the error for a request that is not sent, because the engine would refuse the name of its run.
+/// Returns the error for a request that is not sent, because the name of the run or the content of the request is invalid.
 pub(super) fn refused_name(message: String) -> DurableClientError {
     DurableClientError::Refused { status: 400, message }
 }

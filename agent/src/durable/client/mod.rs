@@ -89,7 +89,7 @@ impl DurableClient {
     /// # Errors
     /// Returns the errors of [`start`](Self::start).
     pub async fn start_request(&self, request: &RunRequest) -> Result<(), DurableClientError> {
-        // The engine checks the request when the run begins, which this call does not await.
+        // The service checks the request only when the run begins, but this call returns earlier.
         request.check(&request.run).map_err(http::refused_name)?;
         let _: Value = self.http.post(&[AGENT, &request.run, "run", "send"], None, request).await?;
         Ok(())

@@ -247,7 +247,7 @@ async fn update<T>(
     let before = stored.map(|Json(inbox)| inbox).unwrap_or_default();
     let mut inbox = before.clone();
     let result = change(&mut inbox);
-    // Nothing clears the inbox of a run that is over, so a request that changes nothing must not create it.
+    // An inbox that is created after the end of the run may never be cleared, so a request that changes nothing must not create an inbox.
     if inbox != before {
         context.set(STATE, Json(inbox));
     }

@@ -35,8 +35,8 @@ use tokio::sync::watch;
 const ROUNDS: usize = 10;
 
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
-/// Returns the current definition of a tool, and the arguments by this definition. Fails with the outcome of the call if the tool is gone,
-/// if its definition changed and `accept_changes` does not accept the change, or if the arguments do not fit.
+/// Returns the current definition of a tool, and the arguments as parsed by this definition. Fails with the outcome of the call if the
+/// tool is gone, if its definition changed and `accept_changes` does not accept the change, or if the arguments do not fit.
 fn current(
     inner: &Inner,
     tool: &str,
@@ -89,7 +89,8 @@ pub(super) async fn call(
     }
 }
 
-/// Waits for the end of `limit`, which is paused while a person is asked, and then starts again in full length, as the limits of tools do.
+/// Waits until `limit` has passed. The time stops while a person is asked, and then starts again in full length. The time limits of tools
+/// have the same rule.
 async fn expired(limit: Duration, mut asking: watch::Receiver<bool>) {
     loop {
         let is_asking = *asking.borrow_and_update();

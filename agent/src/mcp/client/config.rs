@@ -342,9 +342,10 @@ impl ClientConfig {
 
     /// Lets the tools of the server ask a person (elicitation, by forms). The assistant's function
     /// ([`on_question`](crate::AssistantBuilder::on_question)) answers the questions. Without that function, the run is suspended; see the
-    /// [guide](crate::guide::questions). If the run cannot be suspended, or if the server speaks an older version, the questions are
-    /// declined. Questions without a form, and questions outside of a run, are always declined. In the older versions, a question does not
-    /// say which call it belongs to, so it is also declined while calls of several runs are open.
+    /// [guide](crate::guide::questions). In place of a suspension, the questions are declined if the run cannot be suspended, or if the
+    /// server speaks a version of MCP before 2026-07-28. Questions without a form, and questions outside of a run, are always declined. In
+    /// the versions before 2026-07-28, a question does not say which call it belongs to, so it is also declined while calls of several
+    /// runs are open.
     ///
     /// Each input is checked before it is sent. If this method is not called, the client declares that it cannot ask a person.
     ///

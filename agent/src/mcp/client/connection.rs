@@ -148,8 +148,9 @@ impl Connection {
     }
 }
 
-/// The tasks of a connection, which end with it, and with an attempt that fails: another process may keep the error output of a child
-/// process open. The task of `rmcp` ends by itself when the connection is dropped, and kills a child process that does not end.
+/// The tasks that log the error output of a child process and listen for changes. The tasks are aborted when the connection is dropped, or
+/// when the attempt to connect fails. The logging may not end by itself, because another process may keep the error output open. The task
+/// of `rmcp` ends by itself when the connection is dropped, and kills a child process that does not end.
 struct Helpers(Vec<AbortHandle>);
 
 impl Drop for Helpers {

@@ -243,7 +243,7 @@ fn root<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
     std::iter::successors(Some(error), |&error| error.source()).last().unwrap_or(error)
 }
 
-/// Returns the first line of a text of the server, cut after it is masked: the start of a secret that is cut would remain.
+/// Returns the first line of a text of the server, masked and then cut. If the text were cut first, the start of a secret could remain.
 fn short(tap: &TrafficTap, text: &str) -> String {
     let text = tap.masked(text);
     let line = text.lines().next().unwrap_or_default().trim();
@@ -253,8 +253,8 @@ fn short(tap: &TrafficTap, text: &str) -> String {
     }
 }
 
-/// Returns what the server requires, if it refused the request because of its token. Of a response with the status 401 and no
-/// `WWW-Authenticate`, nothing but its text is left.
+/// Returns the challenge of the server if the server refused the token of the request. For a response with the status 401 and no
+/// `WWW-Authenticate`, `rmcp` reports only a text.
 pub(super) fn challenge(error: &ServiceError) -> Option<Challenge> {
     let ServiceError::TransportSend(error) = error else { return None };
     let mut source: Option<&(dyn Error + 'static)> = Some(&*error.error);

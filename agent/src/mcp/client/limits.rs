@@ -3,7 +3,7 @@
 use super::config::ClientConfig;
 use std::time::Duration;
 
-/// Longest time of a limit: a clock may overflow beyond it.
+/// Maximum time of a limit. The clock may overflow if a much longer time is added.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 /// The limits, each of which is documented at its setter. Sizes are in bytes.

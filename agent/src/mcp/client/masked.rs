@@ -76,7 +76,7 @@ impl ConfigSecrets {
         let mut rest = arg;
         while let Some(at) = rest.find(['=', ':']) {
             let (name, value) = (&rest[..at], rest[at + 1..].trim_start());
-            // A colon may also follow the host in a URL, or a path. A host or a path is not the name of a header.
+            // The text before a colon may also be the host of a URL, or a path. Neither is the name of a header.
             let is_name = rest[at..].starts_with('=')
                 || name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
             // The padding of Base64 is not a value.

@@ -77,7 +77,7 @@ struct Inner {
     slot: Mutex<ConnectionSlot>,
     /// Locked by the call that connects again, for which other calls wait.
     reconnecting: tokio::sync::Mutex<()>,
-    /// Wakes calls that wait for a connection when the client is closed.
+    /// Notified by [`McpClient::close`], so that calls that wait for a connection fail.
     closing: tokio::sync::Notify,
     listing: RwLock<Arc<ToolListing>>,
     listed_at: Mutex<Option<Instant>>,
@@ -326,7 +326,7 @@ impl Inner {
             }
             FIRST_PAUSE.saturating_mul(1 << slot.attempts.min(10)).min(LONGEST_PAUSE)
         };
-        // A call that is cancelled during the pause is no attempt.
+        // A call that is cancelled during the pause does not count as an attempt.
         tokio::time::sleep(pause).await;
         {
             let mut slot = self.slot();
@@ -402,7 +402,7 @@ impl Inner {
     }
 }
 
-/// A change of the list of tools that is reported again on drop, unless it is `None`.
+/// A reported change of the list of tools. Unless the field is `None`, a drop reports the change again for the next call.
 struct UnlistedChange<'a>(Option<&'a Notifications>);
 
 impl Drop for UnlistedChange<'_> {

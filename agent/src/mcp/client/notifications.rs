@@ -28,7 +28,8 @@ pub(super) struct Notifications {
 
 struct WatchedProgress {
     listener: ProgressListener,
-    /// Whether a number of this call was a fraction. From then on, all its numbers are thousandths, so that they still grow.
+    /// Whether a number of this call was a fraction, or its total was at most 1. From then on, the numbers of the call are given in
+    /// thousandths, because small steps would be lost in whole numbers.
     in_thousandths: bool,
 }
 
@@ -64,7 +65,8 @@ impl Notifications {
     }
 
     /// Asks a person in the context of the newest call. The server's question does not say which call it belongs to, so the question ends
-    /// with the last open call, and is declined if calls of several runs are open: their persons may differ.
+    /// when no call is open. If calls of several runs are open, the question is declined, because the runs may belong to different
+    /// persons.
     async fn ask(&self, params: ElicitRequestParams) -> QuestionInput {
         const KEY: &str = "question";
         let mut calls = self.calls.subscribe();

@@ -103,7 +103,7 @@ pub(super) async fn call(
 }
 
 /// Returns the id of the call, which is also its idempotency key: the id that the call had before its questions were answered, or else a
-/// new one. The id of the request does not serve as one, because clients choose it.
+/// new id. The id of the request is not used, because clients choose that id.
 fn call_id(rules: Option<&AskRules>) -> String {
     let asked = rules.and_then(|rules| rules.inputs.first()).map(|recorded| &recorded.question.request_id);
     let before = asked.and_then(|request| request.split_once('/')).map(|(id, _)| id.to_owned());

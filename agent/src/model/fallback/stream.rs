@@ -163,7 +163,8 @@ impl FallbackEvents {
         if let Some(inner) = FallbackRecord::of(message) {
             record.attempts.extend(inner.attempts);
             record.switched_from = inner.switched_from.or(record.switched_from);
-            // A model with one candidate got messages that were handed off already, so it does not know what was lost before.
+            // A nested fallback with one candidate receives messages that were handed off already, so its record does not contain the
+            // losses.
             if record.losses.is_empty() {
                 record.losses = inner.losses;
             }
@@ -191,7 +192,7 @@ impl FallbackEvents {
         if !self.fallback.kinds.contains(&error.kind()) {
             return Err(self.failed(error, own));
         }
-        // A model whose limits in this program refuse a request has waited already.
+        // Limits in this program have their own maximum wait, so their refusals cause no pause here.
         if error.is_rate_limit()
             && error.code() != Some(LOCAL_LIMIT)
             && !reply.is_final

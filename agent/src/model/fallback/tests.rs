@@ -256,7 +256,7 @@ fn a_short_rate_limit_is_waited_for_once() {
     assert_eq!((reply.provider.as_str(), FallbackRecord::of(&reply).unwrap().attempts.len()), ("b", 2));
 
     let long = error(ModelErrorKind::RateLimit).with_retry_after(Duration::from_secs(6));
-    // The limits of this program have waited already.
+    // Limits in this program have their own maximum wait, so their refusals cause no pause.
     let own =
         error(ModelErrorKind::RateLimit).with_retry_after(Duration::from_secs(5)).with_code("local_limit");
     let before = clock.now();

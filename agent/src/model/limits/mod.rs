@@ -32,8 +32,8 @@ const MAX_REPLY: u64 = 4_096;
 ///
 /// Limits apply to one process. Requests are sent in the order in which they were made. A request counts once, also if a provider's client
 /// retries it. A failed request without usage counts its estimated input. If the provider rejects a request with a rate limit, the request
-/// counts no tokens, and no other request is sent for the time that the provider asks to wait, also if the provider's client sends the
-/// rejected request again.
+/// counts no tokens, and no other request is sent for the time that the provider asks to wait. This pause also applies if the provider's
+/// client retries the rejected request.
 ///
 /// A provider may report how much of its own limits remains, in headers of a response such as `x-ratelimit-remaining-requests` or
 /// `anthropic-ratelimit-tokens-remaining`. A reported limit applies in addition to these limits, until the provider has refilled it

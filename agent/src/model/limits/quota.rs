@@ -15,7 +15,7 @@ pub(super) type Need = [u64; 4];
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProviderQuota {
     pub(crate) left: [Option<QuotaLeft>; 4],
-    /// The time for which the provider asks to send no request.
+    /// The pause that the provider asks for before the next request.
     pub(crate) pause: Option<Duration>,
 }
 

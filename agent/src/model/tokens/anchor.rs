@@ -63,7 +63,8 @@ struct TokenIncrement {
 }
 
 /// Estimates the tokens of a request with these messages. `frame` counts the other tokens, such as those of the tools. If the newest
-/// anchor did not record this count, the count is assumed to be unchanged. `changes` are those of the view, if the messages have one.
+/// anchor did not record this count, the count is assumed to be unchanged. `changes` are the changes of the conversation's view, if there
+/// is a view.
 pub(super) fn estimate(
     messages: &[Arc<Message>],
     changes: &[ViewChange],
@@ -136,8 +137,8 @@ fn dropped(reply: &AssistantMessage) -> u64 {
     if has_thinking { 0 } else { reply.usage.reasoning }
 }
 
-/// Returns the factor that corrects estimates in this conversation, and the error of corrected estimates in percent. `changes` are those
-/// of the view.
+/// Returns the factor that corrects estimates in this conversation, and the error of corrected estimates in percent. `changes` are the
+/// changes of the conversation's view.
 pub(super) fn correction(
     messages: &[Arc<Message>],
     changes: &[ViewChange],
@@ -146,7 +147,7 @@ pub(super) fn correction(
 ) -> (u64, u64) {
     let increments = anchors.windows(2).filter_map(|pair| {
         let [before, after] = pair else { return None };
-        // Skips a pair of replies if the view changed between them: the conversation grew by other messages than the request.
+        // Skips a pair of replies if the view changed between them, because the request then changed by more than the new messages.
         let is_between = |change: &ViewChange| before.at < change.made_at && change.made_at <= after.at;
         if changes.iter().any(is_between) {
             return None;

@@ -471,7 +471,8 @@ fn stop_reason(word: Option<&str>) -> StopReason {
 }
 
 /// Converts token counts. Anthropic counts cached input separately; in the result, `input` includes cached input. A reply may take several
-/// requests at the provider, for example because of a compaction or for its own tools. The result is then the sum of all [`requests`].
+/// requests at the provider, for example because of a compaction or of tools that Anthropic runs. The result is then the sum of all
+/// [`requests`].
 fn usage(raw: &JsonObject) -> Usage {
     let raw = Value::Object(raw.clone());
     let mut usage = counts(&raw);
@@ -497,7 +498,7 @@ pub(in crate::provider) fn requests(raw: &Value) -> Vec<Usage> {
     list.filter(|raw| raw.is_object()).map(request).collect()
 }
 
-/// Returns whether a request had the conversation as its input: a compaction or an advisor has another one.
+/// Returns whether a request had the conversation as its input. A compaction or an advisor has a different input.
 fn has_conversation(request: &Usage) -> bool {
     let kind = request.raw.as_ref().and_then(|raw| some_text(raw, "type"));
     !matches!(kind, Some("compaction" | "advisor_message"))

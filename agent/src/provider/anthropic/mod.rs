@@ -67,12 +67,12 @@ mod tests;
 /// `temperature` and `top_p` are left out, with a warning, where Anthropic refuses them: together with thinking, with API versions from
 /// `2026-10-21` on, and with models from version 4.7 on. With models 4.5 and 4.6, `top_p` is left out if both are set.
 ///
-/// A forced choice of tools turns thinking off, with a warning. Models that always think, and Sonnet from 5.5, refuse a forced choice: they
-/// choose by themselves, also with a warning.
+/// A forced choice of tools turns thinking off, with a warning. Models that always think, and Sonnet from version 5.5 on, refuse a forced
+/// choice. The request then leaves the choice to the model, also with a warning.
 ///
-/// Texts of only whitespace are left out, because Anthropic refuses them, unless they have provider data. Messages that become empty are
-/// left out, too. A conversation that becomes empty is an error. Whitespace at the end of an assistant message that the model continues is
-/// removed.
+/// Texts of only whitespace are left out if they have no provider data, because Anthropic refuses such texts. Messages that become empty
+/// are left out, too. A conversation that becomes empty is an error. Whitespace at the end of an assistant message that the model
+/// continues is removed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AnthropicMessages {

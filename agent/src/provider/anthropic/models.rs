@@ -52,7 +52,7 @@ pub(super) fn can_be_forced(model: &str) -> bool {
     without_thinking(model) == Some("disabled")
 }
 
-/// Returns whether a model is known to think if the request does not say whether it should.
+/// Returns whether a model is known to think if the request has no setting for thinking.
 ///
 /// Source: Anthropic's pages on what is new in Opus 5 and Sonnet 5.
 pub(super) fn thinks_by_default(model: &str) -> bool {

@@ -352,7 +352,7 @@ fn thinking_is_sent_in_the_words_of_each_model() {
         let sent = body(&api(), model, &forced);
         assert_eq!([&sent["thinking"]["type"], &sent["tool_choice"]["type"]], [thinking, choice], "{model}");
     }
-    // The default limit is the length without thinking, also where the model thinks without being asked.
+    // The default limit leaves room for thinking, also if the model thinks without a request for it.
     assert_eq!(ask("claude-opus-5", Thinking::None)["max_tokens"], 4096);
     assert_eq!(ask("claude-opus-5-5", Thinking::None)["max_tokens"], 5120);
     assert_eq!(body(&api(), "claude-opus-5-5", &ModelRequest::default())["max_tokens"], 20_096);

@@ -43,7 +43,7 @@ use crate::args::did_you_mean;
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     providers: Vec<ProviderEntry>,
-    /// The keys that were set by the name of their provider, which may be added or replaced later.
+    /// The keys that `with_key` set, by the name of the provider. The provider may be added or replaced later.
     keys: BTreeMap<String, ApiKey>,
     models: Vec<HttpModelBuilder>,
     pub(super) options: HttpOptions,
@@ -82,8 +82,8 @@ impl Catalogue {
         Self { providers: Vec::new(), ..Self::default() }
     }
 
-    /// Adds a provider, or replaces the provider with the same name. A key that was set [for its name](Self::with_key) is its key, unless
-    /// it has one of its own.
+    /// Adds a provider, or replaces the provider with the same name. A provider without a key gets the key that
+    /// [`with_key`](Self::with_key) set for its name.
     pub fn with_provider(mut self, mut provider: ProviderEntry) -> Self {
         provider.key = provider.key.or_else(|| self.keys.get(&provider.name).cloned());
         match self.providers.iter_mut().find(|known| known.name == provider.name) {
@@ -166,7 +166,7 @@ impl Catalogue {
         self
     }
 
-    /// Sets the key of a provider, which may also be added later.
+    /// Sets the key of a provider. The provider may also be added later.
     pub fn with_key(mut self, provider: &str, key: impl Into<ApiKey>) -> Self {
         let key = key.into();
         if let Some(entry) = self.providers.iter_mut().find(|known| known.name == provider) {

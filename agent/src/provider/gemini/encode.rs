@@ -253,7 +253,8 @@ impl Encoder<'_> {
         some_text(&data.data, TOKEN)
     }
 
-    /// Returns the number of messages to send. A continuation token replaces the pieces of the paused reply at the end.
+    /// Returns the number of messages to send. If there is a continuation token, the pieces of the paused reply, which are the last
+    /// messages, are not sent, because the token replaces these pieces.
     fn sent(&self) -> usize {
         let messages = &self.request.messages;
         if self.token().is_none() {

@@ -11,7 +11,7 @@ pub(super) fn version(model: &str) -> Option<(u32, u32)> {
     Some((numbers.next()??, numbers.next().flatten().unwrap_or(0)))
 }
 
-/// Returns whether a model is from Gemini 3 or later, as the models are that names such as `gemini-flash-latest` stand for.
+/// Returns whether a model is from Gemini 3 or later. Names such as `gemini-flash-latest` mean models of these versions.
 pub(super) fn is_gemini_3(model: &str) -> bool {
     let is_latest = model.contains("gemini-") && model.ends_with("-latest");
     version(model).map_or(is_latest, |version| version >= (3, 0))

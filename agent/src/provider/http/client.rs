@@ -67,8 +67,8 @@ impl HttpClient {
         tracing::enabled!(tracing::Level::DEBUG)
     }
 
-    /// Sends a request once. A secret header replaces a header of the request with the same name. If `loggable` has no body, only the
-    /// length of the body is logged.
+    /// Sends a request once. A secret header replaces a header of the request with the same name. If `loggable` has no body, the log
+    /// contains the length of the sent body, but not its text.
     pub(super) async fn attempt(
         &self,
         url: &str,

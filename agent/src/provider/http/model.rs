@@ -194,8 +194,8 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets the capabilities of the model. By default, they follow from the model's name, but at another address than the provider's own,
-    /// schemas for replies are off.
+    /// Sets the capabilities of the model. By default, they follow from the model's name. If the address is not the provider's own,
+    /// schemas for replies are off by default.
     pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = Some(capabilities);
         self
@@ -316,7 +316,7 @@ impl HttpModelBuilder {
 }
 
 impl ModelEndpoint {
-    /// Returns the headers whose values must not be shown, including the header with the key, unless another header replaces it.
+    /// Returns the headers whose values must not be shown. These include the header with the key if no other header replaces it.
     ///
     /// # Errors
     /// Fails when there is no key, and outside of a tokio runtime, because the client would panic there.

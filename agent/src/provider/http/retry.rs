@@ -78,7 +78,7 @@ mod tests {
         let mut retries = Retries::default();
         assert!(retries.next_pause(&options, &error, soon).is_none() && retries.number() == 0);
         assert!(retries.next_pause(&options, &error, None).is_some() && retries.number() == 1);
-        // No time is too long to be counted.
+        // The longest possible pause causes no overflow.
         let patient =
             HttpOptions { first_delay: Duration::MAX, max_delay: Duration::MAX, ..HttpOptions::default() };
         assert!(Retries::default().next_pause(&patient, &error, soon).is_none());

@@ -103,7 +103,7 @@ fn long_events_are_refused_in_any_chunks() {
             assert!(refused, "{body:?} in chunks of {size}");
         }
     }
-    // A last line without a colon adds a line break.
+    // The last line, `data` without a colon, adds a line break to the data. The data then has 101 bytes.
     let mut parser = SseParser::new().with_max_event(100);
     parser.push(format!("data: {}\ndata", "x".repeat(100)).as_bytes(), |_| {}).unwrap();
     assert!(parser.finish(|_| panic!("the event is too long")).is_err());

@@ -518,7 +518,7 @@ impl Budgets {
         prices.map(cost).max().unwrap_or_default()
     }
 
-    /// Estimates the tokens of the arrived part of a reply, at most its maximum length.
+    /// Estimates the tokens of the parts of a reply that arrived. The result is at most the maximum length of the reply.
     fn arrived(&self, reply: &AssistantMessage, plan: &RequestPlan) -> u64 {
         if reply.content.is_empty() {
             return 0;
@@ -527,7 +527,7 @@ impl Budgets {
         size.message(&Arc::new(reply.clone().into())).min(plan.output)
     }
 
-    /// Returns the cost of a reply with reported usage, in the unit of the budget. `output` is its number of tokens.
+    /// Returns the cost of a reply with reported usage, in the unit of the budget. `output` is the number of output tokens of the reply.
     fn spent(&self, budget: &Budget, model: &Arc<dyn Model>, reply: &AssistantMessage, output: u64) -> u64 {
         match budget.unit {
             BudgetUnit::Tokens => reply.usage.input.saturating_add(output),

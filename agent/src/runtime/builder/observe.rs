@@ -15,8 +15,8 @@ use crate::tool::capture::Capture;
 
 impl AssistantBuilder {
     /// Adds a function that receives a measurement of each model request and each tool call, for example for counters and histograms. For
-    /// sub-agents, it receives only the tool calls. A sub-agent with such a function of its own measures itself, and its calls are not
-    /// measured once more here.
+    /// a sub-agent, the function receives only the measurements of the tool calls. If the sub-agent has such a function of its own, only
+    /// that function receives the measurements of its tool calls.
     ///
     /// The run waits for the function, so the function should not block. A panic of the function is logged. After a panic on a tool call,
     /// the function receives no more tool calls.
@@ -64,8 +64,8 @@ impl AssistantBuilder {
     /// Records the measurements of requests, calls and runs with instruments of OpenTelemetry (feature `otel`). The names of the
     /// instruments follow the conventions for generative AI: `gen_ai.client.inference.…`, `gen_ai.invoke_agent.…` and
     /// `gen_ai.execute_tool.duration`. The measurements contain only names and numbers. The application sets up the exporter. The run of a
-    /// sub-agent is measured as a call. The requests of a sub-agent are measured if the sub-agent has a meter of its own, which then
-    /// also measures its calls, in place of this one.
+    /// sub-agent is measured as a call. The requests of a sub-agent are measured only if the sub-agent has a meter of its own. That meter
+    /// then also measures the calls of the sub-agent, in place of this meter.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};

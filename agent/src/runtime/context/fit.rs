@@ -388,8 +388,8 @@ impl Drop for OpenCompaction {
     }
 }
 
-/// Returns the number of tokens that a request may have. `known_window` is the window that an error of the provider has shown, which may be
-/// smaller than configured. The smaller window has room for the reply, too.
+/// Returns the number of tokens that a request may have. `known_window` is the window that an error of the provider has shown, and may be
+/// smaller than the configured window. In the smaller window, too, room is kept for the reply.
 pub(in crate::runtime) fn usable_in(limits: &ContextLimits, known_window: Option<u64>) -> u64 {
     let reserve = limits.window.saturating_sub(limits.usable);
     known_window.map_or(limits.usable, |window| (window - reserve.min(window / 2)).min(limits.usable))

@@ -25,7 +25,8 @@ pub(super) type NamedModel = (Arc<str>, Arc<dyn Model>);
 /// Maximum number of summaries before one request. More than one is needed only if the messages do not fit into a single request for a
 /// summary.
 const MAX_COMPACTIONS: u32 = 4;
-/// The first `ord` of the summaries before a request with more room for its reply. The lower ones are those of the request before it.
+/// The first `ord` of the summaries before a request that is repeated with more room for its reply. The summaries before the original
+/// request have lower numbers.
 pub(super) const ROOM_ORD: u32 = 4 * MAX_COMPACTIONS;
 
 #[derive(Clone)]

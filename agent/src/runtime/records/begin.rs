@@ -318,7 +318,7 @@ impl RunRecords {
     }
 
     /// Ends the calls that a dropped run had begun. A separate task ends them, because a drop cannot wait for the store. The next run of
-    /// the assistant records the ends that could not be recorded, and all ends outside of a runtime.
+    /// the assistant records the ends that could not be recorded. Outside of a tokio runtime, the next run records all ends.
     pub(in crate::runtime) fn abandon(&self, reason: &'static str, assistant: &Assistant) {
         let open = std::mem::take(&mut self.lock().open);
         let aborted = || InvocationEnd::new(ToolOutcome::aborted(reason), now());

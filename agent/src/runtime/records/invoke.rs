@@ -88,9 +88,10 @@ impl Registry {
     /// The [idempotency key](crate::ToolContext::with_idempotency_key) of the context is the key of the record. If the context has none,
     /// each call gets a new key. A second call with the same key returns the record of the first call and does not run. While the first
     /// call runs in this process, the second waits for its end; if the second is cancelled meanwhile, it returns the pending record. If
-    /// the first call has no recorded end, because its process died or still runs it, the [effect](crate::tool::ToolPolicy::effect) of the
-    /// tool decides whether the call runs again, as [after a crash](crate::store#after-a-crash) of an assistant. So processes that share a
-    /// store must not make calls with the same key at the same time.
+    /// the first call has no recorded end, because another process runs the call or died while it ran the call, the
+    /// [effect](crate::tool::ToolPolicy::effect) of the tool decides whether the call runs again, as [after a
+    /// crash](crate::store#after-a-crash) of an assistant. So processes that share a store must not make calls with the same key at the
+    /// same time.
     ///
     /// If the future is dropped before the tool ends, the record ends as interrupted. A [question](ToolContext::ask) of the tool cannot
     /// suspend the call: it fails if no function answers it. Needs a tokio runtime with its timer enabled.
@@ -154,7 +155,7 @@ impl Registry {
             None => {
                 let mut of_call = cx.clone().with_call_id("").with_idempotency_key(pending.key.to_string());
                 if let Some(rules) = cx.ask_rules() {
-                    // Nobody resumes this call, and the inputs are those of the call around it.
+                    // This call is never resumed, and the inputs of the context belong to the call around this call.
                     let rules = AskRules { suspends: false, inputs: Arc::default(), ..rules.clone() };
                     of_call = of_call.with_ask_rules(rules);
                 }
@@ -219,8 +220,8 @@ fn is_same(found: &InvocationRecord, new: &InvocationRecord) -> bool {
     (&found.tool, found.fingerprint, &found.args) == (&new.tool, new.fingerprint, &new.args)
 }
 
-/// The records of the calls that are open in this process, each by its key and the time of its begin. With the time, calls that have one
-/// key in several stores do not wait for each other.
+/// The locks of the calls that are open in this process. Each lock is found by the key of the record and the time at which the record was
+/// created. Because of the time, calls with the same key in different stores do not wait for each other.
 static OPEN_CALLS: Mutex<OpenCalls> = Mutex::new(BTreeMap::new());
 
 type OpenCalls = BTreeMap<(StepKey, i64), Arc<tokio::sync::Mutex<()>>>;
@@ -230,7 +231,7 @@ fn open_calls() -> MutexGuard<'static, OpenCalls> {
     OPEN_CALLS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A call that is open in this process, or waits until the call that has the record is not.
+/// A call that is open in this process and holds the lock of its record, or that waits for this lock.
 struct RunningInvocation {
     id: (StepKey, i64),
     lock: Arc<tokio::sync::Mutex<()>>,
@@ -244,7 +245,7 @@ impl RunningInvocation {
         Self { id, lock, held: None }
     }
 
-    /// Waits until no other call has the record. Returns `false` if the call is cancelled first.
+    /// Waits for the lock of the record. Returns `false` if the call is cancelled first.
     async fn hold(&mut self, cx: &ToolContext) -> bool {
         let lock = pin!(self.lock.clone().lock_owned());
         if let Either::Left((held, _)) = select(lock, cx.cancelled()).await {
@@ -274,7 +275,7 @@ enum Begun {
 }
 
 impl Begun {
-    /// Returns `None` if the record that was found is the record of `open`.
+    /// Returns `None` if the call may begin: the record that was found is pending without a handle, and `open` is for that record.
     fn of_found(
         found: &InvocationRecord,
         new: &InvocationRecord,
@@ -294,7 +295,7 @@ impl Begun {
     }
 }
 
-/// Begins a call in a task of its own, so that a record that begins also ends if the caller stops waiting meanwhile.
+/// Begins a record in a tokio task of its own. If the caller stops waiting meanwhile, the record that has begun still gets an end.
 async fn begin(
     store: &StoreAccess,
     new: &InvocationRecord,
@@ -303,7 +304,7 @@ async fn begin(
 ) -> Result<Begun, InvokeError> {
     let (store, new) = (store.clone(), new.clone());
     let begun = async move {
-        // The store counts an attempt when it begins a pending record, also for another call. So the record is read first.
+        // `Store::begin` counts an attempt of a pending record, even if the record belongs to another call. So the record is read first.
         if has_key
             && let Some(found) = store.get(&new.key).await?
             && let Some(begun) = Begun::of_found(&found, &new, &open)?

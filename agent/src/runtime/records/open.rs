@@ -75,7 +75,7 @@ impl AssistantBuilder {
     /// This method ends the builder as [`build`](Self::build) does, so all options come before it, in any order.
     ///
     /// The stored conversation is [repaired](Conversation::repair): until the run continues, a call that still waits, for example for a
-    /// decision, has a result that says that none was recorded. If an earlier process left a run unfinished (see
+    /// decision, has a placeholder result, which says that no result was recorded. If an earlier process left a run unfinished (see
     /// [`agent::store`](crate::store)), [`continue_run`](Assistant::continue_run) continues this run, and [`prompt`](Assistant::prompt)
     /// abandons it and begins another one.
     ///

@@ -95,8 +95,8 @@ impl<'g> Renderer<'g> {
         Ok(out)
     }
 
-    /// Returns the schema of a property, and whether `required` lists it. Returns `None` if the dialect cannot say that an optional
-    /// property accepts no value.
+    /// Returns the schema of a property, and whether `required` lists it. Returns `None` for an optional property for which
+    /// every value is forbidden, if the dialect cannot say so.
     fn property(&mut self, field: Field<'g>) -> Result<Option<(Value, bool)>> {
         if let FieldSchema::PlanNode(id) = field.form
             && matches!(self.graph.kind(id), NodeKind::Never)

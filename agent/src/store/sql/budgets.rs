@@ -79,7 +79,7 @@ impl SqlStore {
             if execute(&mut transaction, take).await? == 0 {
                 let refused = read(&mut transaction, &hold.budget).await?;
                 transaction.rollback().await.map_err(error::from_sqlx)?;
-                // What expired is spent, also if nothing is reserved.
+                // The rollback also reverted the charges of expired holds, so the expired holds are charged again.
                 let mut transaction = self.begin_transaction().await?;
                 for hold in &holds {
                     charge_expired(&mut transaction, &encode(&hold.budget), now).await?;

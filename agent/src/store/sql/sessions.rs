@@ -33,8 +33,8 @@ const TAKE: &str =
 
 const FIRST_WAITING: &str = "select seq from agent_steering where session_id = $1 and taken_by = '' limit 1";
 
-/// Selects the last entry of each session, the latest first. The database reads the index on `written_at` until the page is full.
-/// `NAME` is the name, in a form of which `lower` changes only ASCII letters.
+/// Selects the last entry of each session, the latest first. The database reads the index on `written_at` until the page is full. `NAME`
+/// is a placeholder for `session_id`, on Postgres with the collation in which `lower` changes only ASCII letters.
 const LIST: &str = "select session_id, seq, written_at from agent_session_entry entries
     where ($1 = 0 or written_at < $2 or (written_at = $2 and session_id > $3))
     and lower(NAME) like $4 escape '\\' and not exists (select 1 from agent_session_entry later

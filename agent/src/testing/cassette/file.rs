@@ -7,8 +7,8 @@
 //!                 "reply": MESSAGE} or {…, "error": {"kind", "message", …}}]}
 //! ```
 //!
-//! `continues` is the number of an earlier exchange, counted from 1. The messages of the earlier exchange precede the messages of
-//! this exchange. Requests of version 1 lack the settings [`LATER`], and may have secrets that this version removes.
+//! `continues` is the number of an earlier exchange, counted from 1. The messages of the earlier exchange precede the messages of this
+//! exchange. Requests of version 1 lack the settings [`LATER`], and may have secrets that version 2 removes.
 
 use super::exchange::RecordedExchange;
 use super::scrub::Scrubber;
@@ -110,7 +110,7 @@ impl Tape {
         Ok(tape)
     }
 
-    /// Makes a request and those of a file of version 1 comparable.
+    /// Makes a request comparable to the recorded requests if the file has version 1.
     pub(super) fn adapt(&mut self, request: &mut Value, scrubber: &Scrubber) {
         if self.version == 1
             && let Some(request) = request.as_object_mut()

@@ -26,8 +26,8 @@ use std::task::{Context, Poll, ready};
 /// The name of the environment variable that makes [`Cassette::open`] record.
 const VARIABLE: &str = "AGENT_CASSETTES";
 
-/// A model that replays a file with recorded replies of another model, or records such a file. Clones share the replies: each is played
-/// only once.
+/// A model that replays a file with recorded replies of another model, or records such a file. Clones share the replies: each reply is
+/// played only once.
 ///
 /// The JSON file is independent of the provider, readable, and meant to be committed to a repository. Record a conversation with a real
 /// model once, and the test replays it offline, with the same result every time. Each recorded reply is played once, for the request it was
@@ -87,9 +87,9 @@ const VARIABLE: &str = "AGENT_CASSETTES";
 ///
 /// A cassette never receives keys in headers. Before anything is written or compared, `[scrubbed]` replaces text that looks like a key
 /// (`sk-…`, `Bearer …`, a JWT and the like), and texts and numbers in fields with names such as `api_key` or `password`, also in JSON
-/// within a text. It also replaces the values, of 12 or more bytes, of environment variables whose names end in `_KEY`, `_TOKEN`, `_SECRET`
-/// or `_PASSWORD`. Add your own secrets with [`secret`](Self::secret) and [`scrub`](Self::scrub). On replay, a tool that was called with
-/// such a value receives `[scrubbed]`.
+/// within a text. `[scrubbed]` also replaces the values of environment variables whose names end in `_KEY`, `_TOKEN`, `_SECRET` or
+/// `_PASSWORD`, if the values have 12 or more bytes. Add your own secrets with [`secret`](Self::secret) and [`scrub`](Self::scrub). On
+/// replay, a tool that was called with a replaced value receives `[scrubbed]`.
 #[derive(Clone)]
 pub struct Cassette {
     settings: Arc<CassetteSettings>,
@@ -330,7 +330,8 @@ impl Model for Cassette {
             let mut state = self.lock();
             state.secrets.add_request(request);
             let mut asked = request_json(request, &state.secrets);
-            // The scrubber changes JSON within a text, so that the text of a secret would not be found in it any more.
+            // Secrets are removed before the scrubber runs. The scrubber changes JSON within texts, so a secret that contains JSON would
+            // not be found afterwards.
             if state.source.is_some() {
                 state.secrets.clean_request(&mut asked);
             }

@@ -74,8 +74,8 @@ impl Scrubber {
         self.walk(request, true);
     }
 
-    /// Removes secrets from every text. The changes of `Cassette::scrub` are not applied, for example to a reply, because the replay needs
-    /// its tool names and call ids.
+    /// Removes secrets from every text, without the changes of `Cassette::scrub`. These changes are not made in a reply, because the
+    /// replay needs the tool names and call ids of the reply.
     pub(super) fn remove_secrets(&self, value: &mut Value) {
         self.walk(value, false);
     }
@@ -145,7 +145,8 @@ fn scrub_value<'t>(text: &'t str, slashes: &str) -> Option<(String, &'t str)> {
         match byte {
             b'\\' => run += 1,
             b'"' => {
-                // Each quoting of the JSON doubles the backslashes of the content, so the remainder belongs to the quote itself.
+                // Each quoting of the JSON doubles the backslashes of the content. `own` is the number of backslashes that belong to the
+                // quote itself.
                 let own = run % (2 * slashes.len() + 2);
                 if own <= slashes.len() {
                     end = at - own;

@@ -30,8 +30,8 @@ const STRUCTURE: [&str; 12] = [
     "api",
 ];
 
-/// The keys of messages and parts whose values have keys of [`STRUCTURE`]. The keys within all other values are free, for example those of
-/// arguments.
+/// The keys of messages and parts under which objects with keys of [`STRUCTURE`] are nested. In all other values, such as arguments, a key
+/// of the same name has no special meaning.
 const NESTED: [&str; 3] = ["content", "for_model", "provider_data"];
 
 pub(super) struct SecretValues {
@@ -148,8 +148,8 @@ impl SecretValues {
         }
     }
 
-    /// Removes the texts of secrets from a value, except for texts of its [`STRUCTURE`] if it has one. The recursion is bounded, because
-    /// the nesting of messages is limited.
+    /// Removes the texts of secrets from a value. If `has_structure` is true, texts under the keys of [`STRUCTURE`] stay unchanged. The
+    /// recursion is bounded, because the nesting of messages is limited.
     fn walk(&self, value: &mut Value, has_structure: bool) {
         match value {
             Value::String(text) => {

@@ -221,7 +221,8 @@ fn too_long(said: &str, longest: usize) -> Option<String> {
     (length > longest).then(|| format!("the description has {length} characters, {longest} are enough"))
 }
 
-/// Returns the texts that a parameter, or an item of its list, may be, and for each whether a description explains it.
+/// Returns the texts that a schema allows for a parameter or for the items of a list. The flag of a text is `true` if a description
+/// explains the text.
 fn values(schema: &Value) -> Vec<(&str, bool)> {
     let said = raw_description(schema);
     let list = |keyword: &str| schema.get(keyword).and_then(Value::as_array).into_iter().flatten();

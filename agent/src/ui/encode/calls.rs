@@ -132,14 +132,14 @@ impl UiCalls {
         self.list.get_mut(at)
     }
 
-    /// Returns the tool calls of the protocol that have not ended.
+    /// Returns the positions of the calls that have not ended, except the calls that were sent as data.
     pub(super) fn open_calls(&mut self) -> Vec<usize> {
         let mut open = self.open_calls_and_data();
         open.retain(|&at| self.list.get(at).is_some_and(|call| call.is_part));
         open
     }
 
-    /// Returns the calls that have not ended, including the calls that were sent as data.
+    /// Returns the positions of the calls that have not ended, including the calls that were sent as data.
     pub(super) fn open_calls_and_data(&mut self) -> Vec<usize> {
         let is_over = |call: &UiCall| call.progress == CallProgress::Ended && call.held_end.is_none();
         while self.list.get(self.settled).is_some_and(is_over) {

@@ -427,7 +427,8 @@ impl UiEncoder {
         let is_first = if was_asked {
             known.is_some_and(|call| call.request.as_deref() == Some(id))
         } else if self.request.answers.iter().any(|answer| answer.id() == id) {
-            // The request answers this question, so an earlier response asked it.
+            // An earlier response asked this question, and the front end sent the answer. With the AI SDK, an answer has the id of the
+            // call's first question.
             true
         } else {
             return;

@@ -112,7 +112,7 @@ impl ServerShared {
     }
 
     async fn thread(&self, scope: &Arc<str>, thread: &str) -> Result<Arc<UiThread>, UiRequestError> {
-        // The application may pass an id as the front end sent it.
+        // The id is checked here, because the application may pass an unchecked id of the front end.
         check_id(thread, "thread")?;
         let (cell, forgotten) = {
             let mut threads = self.threads();
@@ -146,7 +146,7 @@ impl ServerShared {
     fn make_room(&self, scope: &Arc<str>, threads: &mut Threads) -> Option<Arc<OnceCell<Arc<UiThread>>>> {
         let max = self.limits.threads.max(1);
         if threads.len() >= max {
-            // An empty cell that nobody else holds is of a thread that could not be opened.
+            // An empty cell that only this map holds belongs to a thread that could not be opened.
             threads.retain(|_, cell| cell.initialized() || Arc::strong_count(cell) > 1);
         }
         if threads.len() < max {

@@ -294,7 +294,7 @@ impl UiThread {
         }
         let log = std::mem::replace(&mut state.log, ReplayLog::new(self.max_log));
         drop(state);
-        // The log holds messages, too, so it is dropped before the labels are counted.
+        // The log also holds references to messages, so the log is dropped before the references are counted.
         drop(log);
         // Labels of messages that the conversation no longer contains are removed, too.
         let is_unused = |_: &usize, label: &mut MessageLabel| Arc::strong_count(&label.message) == 1;

@@ -148,7 +148,7 @@ impl<'x> CheckJudge<'x> {
                 let holds = self.fits(*condition, doc);
                 let (node, word) = if holds { (then, "when") } else { (otherwise, "unless") };
                 if let Some(node) = node {
-                    // A condition on a property also holds if the property is absent, or if the value is no object.
+                    // A condition on a property also holds if the property is absent, or if the value is not an object.
                     let is_told = self.collect && matches!(doc.shape, Shape::Object(_));
                     let why = when.as_ref().filter(|_| is_told).map(|when| {
                         let part = |(name, words): &(String, String)| match doc.entry(name) {

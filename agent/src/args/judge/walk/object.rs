@@ -125,8 +125,8 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Advises to send only the inner object of `{"unknown": {…}}`, if it fits the schema. Does nothing at the root. `index` is that of
-    /// the issue about the key.
+    /// Advises to send only the inner object of `{"unknown": {…}}`, if the inner object fits the schema. Does nothing at the root. `index`
+    /// is the index of the issue about the key.
     fn around(
         &mut self,
         object: &'w ObjectSpec,

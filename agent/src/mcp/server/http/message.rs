@@ -118,7 +118,7 @@ pub(crate) struct Envelope<'a> {
     error: Option<IgnoredAny>,
 }
 
-/// Reads a member for which `null` does not mean that it is missing.
+/// Reads a member that counts as present even if its value is `null`.
 fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(member: D) -> Result<Option<T>, D::Error> {
     T::deserialize(member).map(Some)
 }
@@ -164,7 +164,7 @@ impl<'a> Envelope<'a> {
         if let Ok(envelope) = serde_json::from_slice::<Self>(body) {
             let is_id = envelope.id.is_none_or(|id| match id.get().as_bytes().first() {
                 Some(b'"' | b'0'..=b'9' | b'-') => true,
-                // The error that answers a message that could not be read has no other id.
+                // Only an error may have the id `null`: the error that answers a message that could not be read.
                 Some(b'n') => envelope.error.is_some(),
                 _ => false,
             });

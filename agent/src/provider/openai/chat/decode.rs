@@ -290,7 +290,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Keeps a call, or a piece of a call, of another kind than a function. Returns `false` for any other piece.
+    /// Keeps a piece of a call that is not a function call. Returns `false` for any other piece.
     fn other_call(&mut self, piece: &Value, index: Option<u64>) -> bool {
         let is_other = piece.get("function").is_none_or(Value::is_null);
         let Some(fields) = piece.as_object().filter(|_| is_other) else { return false };
@@ -413,7 +413,7 @@ impl ChatDecoder {
         let reason = stop_reason(self.finish.as_deref());
         let is_nameless =
             |call: &OpenCall| call.name.is_empty() && (call.has_arguments || !call.id.is_empty());
-        // For any other reason, the reply may have been cut before the name.
+        // With any other stop reason, the reply may have been cut before the name.
         if matches!(reason, StopReason::Stop | StopReason::ToolUse) && self.calls.iter().any(is_nameless) {
             return Err(ModelError::protocol("the reply has a call without the name of a function"));
         }

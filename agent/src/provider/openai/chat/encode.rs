@@ -399,7 +399,7 @@ impl Encoder<'_> {
                     }
                     _ => spoken.push(part.clone()),
                 },
-                // An image without a URL, as it was received.
+                // An image without a URL is sent as it was received.
                 Content::Opaque(image) => images.push(image.data.clone()),
                 Content::Image(media) => {
                     let image = rest.and_then(|rest| rest.get("image")).zip(data_url(media, "image/png"));
@@ -450,7 +450,7 @@ impl Encoder<'_> {
         }
         if is_bare && kept.is_none() && wire.get("content").is_some_and(Value::is_null) {
             if wire.len() == 2 {
-                // The message has nothing for this server, for example only thinking of another model.
+                // The message has nothing for this server, for example only the thinking that another model wrote.
                 return Ok(None);
             }
             // Servers refuse null in a message without calls.

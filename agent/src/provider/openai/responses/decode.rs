@@ -260,8 +260,8 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Records a refusal. The whole refusal is emitted when its item is done. If the item does not contain it, or the response ends before,
-    /// the recorded text is emitted at the end.
+    /// Records a refusal. The whole refusal is emitted when its item is done. If the item does not contain the refusal, or the response
+    /// ends before the item is done, the recorded text is emitted at the end of the response.
     fn record_refusal(&mut self, event: &Value, words: &str, is_whole: bool) {
         let at = self.find_or_start_item(event, "message");
         let index = event.get("content_index").and_then(Value::as_u64).unwrap_or_default();

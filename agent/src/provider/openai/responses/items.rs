@@ -210,7 +210,7 @@ pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) 
     let mut items: Vec<Value> = Vec::new();
     // Whether the last item is a message of plain text. If so, the next plain text is appended to it.
     let mut takes_text = false;
-    // The number of items up to and with the last message. While no item follows it, further parts of the message are added to it.
+    // The number of items up to and including the last message. Further parts are added to this message until another item is written.
     let mut message_end = 0;
     for (at, part) in parts.iter().enumerate() {
         let rest = part.provider_data_of(provider);
@@ -294,7 +294,7 @@ fn is_usable(item: &Value, after: Option<&[Part]>, provider: &str, stored: bool)
         after.unwrap_or_default().iter().find(|part| !matches!(part.content, Content::Thinking { .. }));
     next.is_some_and(|part| match &part.content {
         Content::ToolCall(_) => true,
-        // The message has lost its start, and is written as another item.
+        // The start of this part's message is missing, so the part is not written as the item that followed the reasoning.
         _ if is_further(part.provider_data_of(provider)) => false,
         Content::Opaque(opaque) => opaque.provider == provider,
         _ => part.provider_data_of(provider).is_some(),

@@ -48,8 +48,8 @@ mod tests;
 ///
 /// The whole conversation is sent. By default, the provider keeps nothing (`store: false`), and reasoning is sent back encrypted, with the
 /// item that followed it. Settings that the API refuses are left out, with a warning: `temperature` and `top_p` while the model reasons,
-/// and `stop` always. A list `include` among the [provider options](ModelRequest::provider_options) is sent with what the library reads:
-/// encrypted reasoning, the pages of a web search, and the output of executed code.
+/// and `stop` always. If the [provider options](ModelRequest::provider_options) contain a list `include`, the values for the data that the
+/// library reads are added to the list: encrypted reasoning, the pages of a web search, and the output of executed code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenAiResponses {
