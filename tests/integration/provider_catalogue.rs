@@ -85,7 +85,6 @@ async fn in_a_process_with_variables() {
     assert!(catalogue.model("openai/gpt-5").is_ok());
     let named = agent::model("openai/gpt-5").unwrap();
     assert_eq!(named.info().model, "gpt-5");
-    assert!(!named.info().capabilities.native_output, "another address than the provider's own");
     // So does the address of one model, which the other server never hears of.
     let elsewhere = Server::new([answer(200, &[], CHAT)]).await;
     let own = HttpModel::builder("openai/own").base_url(format!("{}/v1", elsewhere.url));
@@ -166,8 +165,6 @@ async fn a_model_has_an_address_and_headers_of_its_own() {
         |catalogue: Catalogue| catalogue.model("openai/gpt-5").unwrap().info().capabilities.native_output;
     assert!(native(openai(gpt())));
     assert!(!native(openai(gpt().base_url(&own.url))));
-    let moved = ProviderEntry::new("openai", OpenAiChat::default()).with_base_url(&own.url).with_key("k");
-    assert!(!native(Catalogue::default().with_provider(moved)));
     // It may have a key and a protocol of its own, too.
     let other = Catalogue::default().configure(gpt().key("k").protocol(OpenAiResponses::default()));
     assert_eq!(other.model("openai/gpt-5").unwrap().info().api, "openai-responses");

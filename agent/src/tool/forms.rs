@@ -71,6 +71,7 @@ impl ToolContext {
         let round = call.next_round(rules.map(|rules| &*rules.inputs).unwrap_or_default());
         let AskedRound { state, mut replies } = asked.unwrap_or_default();
         let (mut inputs, mut questions, mut open) = (FormInputs::new(), Vec::new(), Vec::new());
+        let (mut secret, mut given) = (Vec::new(), Map::new());
         for FormQuestion { key, message, schema } in forms {
             match self.form_question(message, &schema) {
                 Ok(question) => questions.push((key, question)),
@@ -90,10 +91,13 @@ impl ToolContext {
             let continuation = Some(Continuation { key: key.clone(), state, replies, round });
             let question = Question { server: Some(server.to_owned()), continuation, ..question };
             let (question, input) = self.form_input(question).await;
-            match &input {
-                QuestionInput::Later => open.push(question),
-                given if may_suspend => call.keep(question, given.clone()),
-                _ => {}
+            if input == QuestionInput::Later {
+                open.push(question);
+            } else if question.is_secret && may_suspend {
+                // A secret is not stored with the question that suspends the call, so it is asked again.
+                secret.push(question);
+            } else {
+                given.insert(key.clone(), form_reply(input.clone()));
             }
             inputs.insert(key, input);
         }
@@ -101,7 +105,10 @@ impl ToolContext {
             return inputs;
         }
         if may_suspend {
-            for question in open {
+            for mut question in open.into_iter().chain(secret) {
+                if let Some(continuation) = &mut question.continuation {
+                    continuation.replies.extend(given.clone());
+                }
                 call.stop(AskStop::Suspended, Some(question));
             }
             return pending().await;
@@ -161,6 +168,14 @@ impl ToolContext {
                 }
             }
         }
+    }
+}
+
+fn form_reply(input: QuestionInput) -> Value {
+    match input {
+        QuestionInput::Accept(content) => json!({"action": "accept", "content": content}),
+        QuestionInput::Decline => json!({"action": "decline"}),
+        QuestionInput::Cancel | QuestionInput::Later => json!({"action": "cancel"}),
     }
 }
 

@@ -80,6 +80,8 @@ mod full {
     const MAX_DEPTH: usize = 100;
     /// Maximum number of schemas that are applied to values in one validation.
     const MAX_STEPS: usize = 100_000;
+    /// The same maximum for the search for the errors of a refused value, which counts every path.
+    const MAX_ERROR_STEPS: usize = 1_000_000;
     /// Maximum nesting depth of the schemas that are applied in one validation.
     const MAX_NESTING: usize = 300;
     const MAX_ISSUES: usize = 1_000;
@@ -173,7 +175,12 @@ mod full {
                 return out;
             }
             if !self.is_cheap(value, Pass::Errors) {
-                return too_long();
+                // The value does not fit; only the search for the reasons would take too long. The plan reports the other issues itself.
+                if asked == IssueLimit::All {
+                    let words = "does not fit the schema, and the reason takes too long to find: send something simpler";
+                    out.push(Issue::new(String::new(), IssueCode::Value, words));
+                }
+                return out;
             }
             let errors = self.validator.iter_errors(value);
             for error in errors.filter(|error| asked == IssueLimit::All || self.is_unmodelled(error)) {
@@ -191,9 +198,10 @@ mod full {
             path.split('/').any(|segment| self.keywords.contains(&segment))
         }
 
-        /// Returns whether a pass stays within `MAX_STEPS` and `MAX_NESTING`. Counts every schema that the validator could apply, once for
+        /// Returns whether a pass stays within its maximum of steps and `MAX_NESTING`. Counts every schema that the validator could apply, once for
         /// each path to it.
         fn is_cheap(&self, value: &Value, pass: Pass) -> bool {
+            let most = if pass == Pass::Errors { MAX_ERROR_STEPS } else { MAX_STEPS };
             let place = |value: &Value| std::ptr::from_ref(value).addr();
             let mut open = vec![(&self.document, value, 0usize, None::<usize>)];
             // The targets of references, each with the index of the target that leads to it.
@@ -206,7 +214,7 @@ mod full {
                 let twice = pass == Pass::Test
                     && (map.contains_key("unevaluatedProperties") || map.contains_key("unevaluatedItems"));
                 steps += 1 + if twice { size_of(value) } else { 0 };
-                if steps + open.len() > MAX_STEPS || depth > MAX_NESTING {
+                if steps + open.len() > most || depth > MAX_NESTING {
                     return false;
                 }
                 for (keyword, below) in map {
@@ -226,7 +234,7 @@ mod full {
                         }
                         let times = if twice && std::ptr::eq(item, value) { 2 } else { 1 };
                         open.extend(std::iter::repeat_n((part, item, depth + 1, from), times));
-                        if steps + open.len() > MAX_STEPS {
+                        if steps + open.len() > most {
                             return false;
                         }
                     }

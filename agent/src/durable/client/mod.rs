@@ -226,7 +226,11 @@ impl DurableClient {
                         match self.http.get_now(&output).await {
                             Ok(outcome) => return Ok(outcome),
                             Err(DurableClientError::Unreachable { .. }) => return Err(error),
-                            Err(_) => outage = tokio::time::Instant::now(),
+                            // The run is not over.
+                            Err(DurableClientError::Refused { status: 470, .. }) => {
+                                outage = tokio::time::Instant::now();
+                            }
+                            Err(refused) => return Err(refused),
                         }
                     }
                     tokio::time::sleep(pause).await;

@@ -442,7 +442,7 @@ impl ClientConfig {
         self.over_http("token", |endpoint| endpoint.token = Some(Arc::new(move || Box::pin(token()))))
     }
 
-    /// Sends a header with each HTTP request.
+    /// Sends a header with each HTTP request. Connecting fails if a header is set twice.
     pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.over_http("header", |endpoint| endpoint.headers.push((name.into(), value.into())))
     }

@@ -169,7 +169,7 @@ impl ConversationView {
             let fits = change.at <= view.conversation.len()
                 && view.hashes.covering(&view.conversation, change.at) == change.covers
                 && change.generation > view.generation()
-                && view.check(change.at, &change.kind).is_ok();
+                && view.accepts_stored(change.at, &change.kind);
             if fits {
                 view.apply(change);
             } else {
@@ -300,13 +300,17 @@ impl ConversationView {
 
     /// Returns the indices of the messages before which [`compact`](Self::compact) may cut, in order.
     pub(crate) fn cuts(&self) -> Vec<usize> {
+        self.cuts_unless(|at| self.continues_reply(at))
+    }
+
+    fn cuts_unless(&self, continues_reply: impl Fn(usize) -> bool) -> Vec<usize> {
         let first = self.summarized();
         let mut open = 0_usize;
         let mut cuts = Vec::new();
         // All calls before `first` have their results, so the count starts there.
         for (at, message) in self.conversation.iter().enumerate().skip(first) {
             let is_start = matches!(&**message, Message::User(_) | Message::Assistant(_));
-            if is_start && open == 0 && at > first && !self.continues_reply(at) {
+            if is_start && open == 0 && at > first && !continues_reply(at) {
                 cuts.push(at);
             }
             match &**message {
@@ -417,6 +421,19 @@ impl ConversationView {
             }
             ViewChangeKind::Summary { .. } => Err(ViewError::Split { at }),
             ViewChangeKind::Window { .. } => Ok(()),
+        }
+    }
+
+    /// Checks a stored change. Earlier versions also shortened cleared results, and cut between a failed reply and its repetition.
+    fn accepts_stored(&self, at: usize, kind: &ViewChangeKind) -> bool {
+        match kind {
+            ViewChangeKind::Shorten { index, .. } => self.result(*index).is_ok(),
+            ViewChangeKind::Summary { .. } => {
+                let before = |at: usize| self.conversation.get(at.checked_sub(1)?)?.as_assistant();
+                let continues = |at| before(at).is_some_and(|reply| reply.stop_reason == StopReason::Pause);
+                self.cuts_unless(continues).binary_search(&at).is_ok()
+            }
+            kind => self.check(at, kind).is_ok(),
         }
     }
 

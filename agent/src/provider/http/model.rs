@@ -194,8 +194,8 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets the capabilities of the model. By default, they follow from the model's name. If the address is not the provider's own,
-    /// schemas for replies are off by default.
+    /// Sets the capabilities of the model. By default, they follow from the model's name. With a [`base_url`](Self::base_url), schemas for
+    /// replies are off by default.
     pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = Some(capabilities);
         self
@@ -271,15 +271,11 @@ impl HttpModelBuilder {
         if !is_address {
             return Err(BuildModelError::BadAddress { url: shown_address(&base_url) });
         }
-        let is_own_address = match own_address(&name, &*protocol).trim_end_matches('/') {
-            "" => !is_moved,
-            own => base_url.trim_end_matches('/') == own,
-        };
         let by_name = protocol.capabilities(&model);
         let capabilities = settings.capabilities.unwrap_or(Capabilities {
             // Servers that speak a provider's protocol often accept a schema for the reply, but do not follow the schema. The capability is
-            // therefore assumed only at the provider's own address.
-            native_output: by_name.native_output && is_own_address,
+            // therefore assumed only at the address that the catalogue or the environment has for the provider.
+            native_output: by_name.native_output && !is_moved,
             ..by_name
         });
         let max_output = settings.facts.as_ref().and_then(|facts| facts.max_output);
@@ -358,10 +354,18 @@ impl ModelEndpoint {
         }))
     }
 
+    /// Adds the headers of the application, which replace headers of the same name. The header `anthropic-beta` is a list, so its values
+    /// are added to those that the body needs.
     fn set_headers(&self, http: &mut HttpRequest) {
+        let is_list = |name: &str| name.eq_ignore_ascii_case("anthropic-beta");
         let is_own = |name: &str| self.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
-        http.headers.retain(|(name, _)| !is_own(name));
-        http.headers.extend(self.headers.iter().cloned());
+        http.headers.retain(|(name, _)| is_list(name) || !is_own(name));
+        for (name, value) in &self.headers {
+            match http.headers.iter_mut().find(|(known, _)| is_list(known) && is_list(name)) {
+                Some((_, known)) => *known = format!("{known},{value}"),
+                None => http.headers.push((name.clone(), value.clone())),
+            }
+        }
     }
 
     /// Limits `max_tokens` to the configured maximum. A request without `max_tokens` gets the maximum.
@@ -495,17 +499,6 @@ impl fmt::Debug for HttpModelBuilder {
             .field("facts", &self.facts)
             .finish_non_exhaustive()
     }
-}
-
-/// Returns the built-in address of a provider, or an empty text if each account has a different one.
-fn own_address<'p>(provider: &str, protocol: &'p dyn Protocol) -> &'p str {
-    #[cfg(feature = "openai")]
-    if let Some(server) = crate::provider::openai::SERVERS.iter().find(|server| server.name == provider) {
-        return server.base_url;
-    }
-    #[cfg(not(feature = "openai"))]
-    let _ = provider;
-    protocol.base_url()
 }
 
 /// Returns the host and the port of a URL. The host of an IPv6 address has no brackets.

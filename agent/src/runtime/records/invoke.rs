@@ -135,6 +135,13 @@ impl Registry {
         let mut known = new.clone();
         let (pending, record) = loop {
             let mut open = RunningInvocation::of(&known);
+            // A tool that passes its own key on must not wait for itself.
+            if has_key(cx)
+                && let Some(found) = store.get(&new.key).await?
+                && !is_same(&found, &new)
+            {
+                return Err(InvokeError::KeyInUse { key: found.key });
+            }
             if !open.hold(cx).await {
                 return Ok(known);
             }

@@ -9,7 +9,7 @@ fn issues(schema: &Value, value: &Value) -> Vec<String> {
 
 #[test]
 fn each_path_to_a_value_is_counted() {
-    const LEVELS: usize = 18;
+    const LEVELS: usize = 20;
     let rung = |next: &str| {
         let part = json!({"properties": {"c": {"$ref": next}}});
         json!({"anyOf": [part, part]})
@@ -23,7 +23,8 @@ fn each_path_to_a_value_is_counted() {
     assert_eq!(issues(&chain, &nested(json!("x"))), too_long);
     // Where a schema contains itself, the paths to errors multiply, but a value that fits is tested once.
     let circle = json!({"type": "object", "anyOf": rung("#")["anyOf"]});
-    assert_eq!(issues(&circle, &nested(json!(1))), too_long);
+    let unknown = ["does not fit the schema, and the reason takes too long to find: send something simpler"];
+    assert_eq!(issues(&circle, &nested(json!(1))), unknown);
     assert!(issues(&circle, &nested(json!({}))).is_empty());
 }
 

@@ -114,7 +114,6 @@ pub(crate) struct Envelope<'a> {
     params: Option<EnvelopeParams<'a>>,
     #[serde(default, deserialize_with = "present")]
     result: Option<IgnoredAny>,
-    #[serde(default, deserialize_with = "present")]
     error: Option<IgnoredAny>,
 }
 

@@ -297,8 +297,9 @@ impl ChatDecoder {
         let is_same = |call: &JsonObject| {
             some_text(piece, "id").is_none_or(|id| call.get("id").is_some_and(|known| known == id))
         };
-        if let Some((_, call)) = self.other_calls.iter_mut().rfind(|(at, call)| *at == index && is_same(call))
-        {
+        // Pieces follow each other closely, so only the latest calls are searched.
+        let mut latest = self.other_calls.iter_mut().rev().take(128);
+        if let Some((_, call)) = latest.find(|(at, call)| *at == index && is_same(call)) {
             merge_pieces(call, fields, &["input"]);
         } else if matches!(text(piece, "type"), None | Some("" | "function")) {
             return false;
