@@ -135,15 +135,16 @@ impl Registry {
         let mut known = new.clone();
         let (pending, record) = loop {
             let mut open = RunningInvocation::of(&known);
-            // A tool that passes its own key on must not wait for itself.
-            if has_key(cx)
-                && let Some(found) = store.get(&new.key).await?
-                && !is_same(&found, &new)
-            {
-                return Err(InvokeError::KeyInUse { key: found.key });
-            }
-            if !open.hold(cx).await {
-                return Ok(known);
+            if !open.is_held_at_once() {
+                // A tool that passes its own key on must not wait for itself.
+                if let Some(found) = store.get(&new.key).await?
+                    && !is_same(&found, &new)
+                {
+                    return Err(InvokeError::KeyInUse { key: found.key });
+                }
+                if !open.hold(cx).await {
+                    return Ok(known);
+                }
             }
             match begin(&store, &new, open, has_key(cx)).await? {
                 Begun::Runs(pending, record) => break (pending, *record),
@@ -250,6 +251,11 @@ impl RunningInvocation {
         let id = (record.key.clone(), record.created_at);
         let lock = open_calls().entry(id.clone()).or_default().clone();
         Self { id, lock, held: None }
+    }
+
+    fn is_held_at_once(&mut self) -> bool {
+        self.held = self.lock.clone().try_lock_owned().ok();
+        self.held.is_some()
     }
 
     /// Waits for the lock of the record. Returns `false` if the call is cancelled first.
